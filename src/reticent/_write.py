@@ -1,0 +1,28 @@
+"""Write files whole or not at all."""
+
+from pathlib import Path
+
+from reticent.errors import OutputRefused
+
+__all__ = ["write_text"]
+
+
+def write_text(path: Path, text: str, *, mode: int | None = None) -> None:
+    """Write a text file so that a reader sees the old content or the new, never a half.
+
+    Raises
+    ------
+    OutputRefused
+        If the file cannot be written.
+    """
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        if mode is not None:
+            part.chmod(mode)
+        part.replace(path)
+    except OSError as error:
+        raise OutputRefused(
+            f"{path} cannot be written ({error.strerror or error}), so the result would be lost; "
+            "choose another place."
+        ) from error

@@ -1,0 +1,153 @@
+"""Black-box retraining in LTU rounds: attacker (3) of the LTU paper.
+
+A round hides the tags of one member d and one non-member r. The attacker trains one model on
+(D - d) + u1 and one on (D - d) + u2 and says that the record belongs to D whose model answers
+more like the product. Theorem 3: if the trainer is deterministic, does not mind the order of
+records, and different records give different products, the attacker is always right.
+
+References
+----------
+.. [1] Pedersen et al., "LTU attacker for membership inference", arXiv:2202.02278, Figure 2,
+   Theorem 3 and Table 1.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+from reticent._random import stream
+from reticent.data import Table
+from reticent.product import Predictor, Trainer
+
+__all__ = ["Regime", "RetrainingRounds"]
+
+
+class Regime(StrEnum):
+    """What the attacker knows of the training beside records and recipe."""
+
+    ORIGINAL_SEEDED = "original order, seeded"
+    SHUFFLED_SEEDED = "shuffled, seeded"
+    SHUFFLED_UNSEEDED = "shuffled, unseeded"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetrainingRounds:
+    """Rounds of the retraining attacker against one product.
+
+    Answers are compared on the two records in question; if that is a tie (a nearest-neighbour
+    product may not notice the exchange there), on a number of other records.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        The recipe the product was trained with.
+    defender, reserved : Table
+        Members, in the order of training, and non-members.
+    answers : array of float
+        The product's outputs on all of ``defender``, then all of ``reserved``.
+    train_seed : int
+        Seed the product was trained with; known in the seeded regimes.
+    seed : int
+        Seed of the rounds (pairs, orders, fresh training seeds).
+    probes : int
+        Number of other records on which a tie is decided.
+    """
+
+    trainer: Trainer
+    defender: Table
+    reserved: Table
+    answers: NDArray[np.float64]
+    train_seed: int
+    seed: int
+    probes: int = 400
+
+    def replica(self) -> NDArray[np.float64]:
+        """Train on D once more, order and seed unchanged; return the answers as ``answers``.
+
+        In the regime :attr:`Regime.ORIGINAL_SEEDED` the attacker's model for the right record
+        is this one in every round.
+        """
+        product = self.trainer.train(self.defender, seed=self.train_seed)
+        return product.outputs(self.defender.join(self.reserved).features)
+
+    def play_many(
+        self,
+        regime: Regime,
+        numbers: Sequence[int],
+        *,
+        replica: NDArray[np.float64] | None,
+        workers: int,
+    ) -> NDArray[np.float64]:
+        """Play several rounds in parallel; results do not depend on the number of workers."""
+        if workers == 1 or len(numbers) == 1:
+            return np.array([self.play(regime, k, replica=replica) for k in numbers])
+        jobs = (joblib.delayed(_play)(self, regime, k, replica) for k in numbers)
+        return np.array(joblib.Parallel(n_jobs=workers)(jobs))
+
+    def play(
+        self, regime: Regime, number: int, *, replica: NDArray[np.float64] | None
+    ) -> float:
+        """Play one round; return 1 if the attacker is right, 0 if wrong, 1/2 for a tie.
+
+        The result depends on the regime and the round's number alone, so rounds can be
+        played in any order and anywhere.
+        """
+        rng = stream(self.seed, f"retraining/{regime}/{number}")
+        members = len(self.defender)
+        place = int(rng.integers(members))
+        guest = int(rng.integers(len(self.reserved)))
+        everyone = members + len(self.reserved)
+        probes = rng.choice(everyone, min(self.probes, everyone), replace=False)
+        rows = np.concatenate([[place, members + guest], probes])
+        asked = self.defender.join(self.reserved).take(rows).features
+        if regime == Regime.ORIGINAL_SEEDED and replica is not None:
+            with_member = replica[rows]
+        else:
+            with_member = self._retrain(regime, place, None, rng).outputs(asked)
+        with_guest = self._retrain(regime, place, guest, rng).outputs(asked)
+        return _nearer(with_member, with_guest, self.answers[rows])
+
+    def _retrain(
+        self, regime: Regime, place: int, guest: int | None, rng: np.random.Generator
+    ) -> Predictor:
+        """Train on D, with the record at ``place`` replaced by a reserved one if asked."""
+        table = self.defender
+        if guest is not None:
+            rows = np.arange(len(table), dtype=np.int64)
+            rows[place] = len(table)
+            table = table.join(self.reserved.take(np.array([guest]))).take(rows)
+        if regime != Regime.ORIGINAL_SEEDED:
+            table = table.take(rng.permutation(len(table)))
+        seed = self.train_seed
+        if regime == Regime.SHUFFLED_UNSEEDED:
+            seed = int(rng.integers(2**31 - 1))
+        return self.trainer.train(table, seed=seed)
+
+
+def _play(
+    rounds: RetrainingRounds,
+    regime: Regime,
+    number: int,
+    replica: NDArray[np.float64] | None,
+) -> float:
+    return rounds.play(regime, number, replica=replica)
+
+
+def _nearer(
+    with_member: NDArray[np.float64],
+    with_guest: NDArray[np.float64],
+    truth: NDArray[np.float64],
+) -> float:
+    """Say which model answers more like the product: first on the pair, then on the probes."""
+    # Differences that rounding alone could make are no difference.
+    noise = 1e-12 * float(np.linalg.norm(truth) + 1)
+    for asked in (slice(0, 2), slice(2, None)):
+        right = float(np.linalg.norm(with_member[asked] - truth[asked]))
+        wrong = float(np.linalg.norm(with_guest[asked] - truth[asked]))
+        if abs(right - wrong) > noise:
+            return float(right < wrong)
+    return 0.5

@@ -1,0 +1,252 @@
+"""What `reticent audit` and `reticent report` do once their options are parsed."""
+
+import csv
+import hashlib
+import io
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from reticent._write import write_text
+from reticent.data import (
+    BUILTIN_NAME,
+    BUILTIN_TARGET,
+    Split,
+    Table,
+    builtin_table,
+    read_schema,
+    read_table,
+)
+from reticent.errors import InvalidInput, InvalidSplit, OutputRefused
+from reticent.pipeline import (
+    AuditPlan,
+    PerRecord,
+    Stages,
+    divide,
+    results_folder,
+    run_audit,
+    train_seed,
+)
+from reticent.policy import read_policy
+from reticent.product import FittedProduct, Provenance, load_product, save_product
+from reticent.report import Dossier, print_report
+from reticent.train import parse_trainer
+
+__all__ = ["AuditOptions", "run", "show"]
+
+DEFAULT_TRAINER = "sklearn.ensemble.RandomForestClassifier()"
+SENSITIVE = "# SENSITIVE: says of single people whether they were in the training data. Do not pass on."
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions:
+    """The options of `reticent audit`, as typed."""
+
+    table: Path | None
+    target: str | None
+    group: str | None
+    unit: str | None
+    part: str | None
+    schema: Path | None
+    trainer: str | None
+    raw: bool
+    product: Path | None
+    trust: tuple[str, ...]
+    policy: str
+    claimed_epsilon: float | None
+    out: Path
+    per_record: Path | None
+    save_product: Path | None
+    seed: int
+    minutes: float
+    rounds: int
+    workers: int | None
+    json: bool
+
+
+def run(options: AuditOptions) -> int:
+    """Audit, save, print; return the exit status."""
+    policy = read_policy(options.policy)
+    _must_be_writable(options.out)
+    table = _table(options)
+    trainer = None
+    if options.trainer is not None or options.product is None:
+        _find_own_modules()
+        trainer = parse_trainer(
+            options.trainer or DEFAULT_TRAINER, preprocess=not options.raw
+        )
+    product, provenance, content = _product(options, table)
+    split = _split(options, table, provenance if product is not None else None)
+    plan = AuditPlan(
+        trainer=trainer,
+        product=product,
+        policy=policy,
+        seed=options.seed,
+        minutes=options.minutes,
+        rounds=options.rounds,
+        claimed_epsilon=options.claimed_epsilon,
+        provenance=replace(
+            provenance,
+            split=_split_record(options) if product is None else provenance.split,
+        ),
+        product_content=content,
+        subject={
+            "table": options.table.name if options.table else BUILTIN_NAME,
+            "target": f"target {options.target or BUILTIN_TARGET}",
+            "product": trainer.recipe if trainer else str(options.product),
+        },
+        repeat=shlex.join(["reticent", *sys.argv[1:]]),
+    )
+    if options.workers is not None:
+        plan = replace(plan, workers=options.workers)
+    stages = Stages(folder=results_folder(options.out))
+    with _progress(quiet=options.json) as progress:
+        result = run_audit(table, plan, split=split, stages=stages, progress=progress)
+    dossier = result.dossier
+    if options.save_product is not None:
+        made = result.product
+        if made is None and trainer is not None:  # its answers came from a kept stage
+            made = trainer.train(split.defender, seed=train_seed(options.seed))
+        if made is not None:
+            save_product(options.save_product, made, dossier.provenance)
+    if options.per_record is not None:
+        _write_per_record(options.per_record, result.per_record)
+    dossier.save(options.out)
+    stages.clear()
+    if options.json:
+        sys.stdout.write(dossier.to_json())
+    else:
+        console = Console(highlight=False)
+        print_report(dossier, console)
+        console.print(f"  Report: {options.out / 'report.html'}", soft_wrap=True)
+    return dossier.decision.exit_status
+
+
+def show(path: Path, out: Path | None) -> int:
+    """Print the report of a saved dossier; return the audit's exit status."""
+    file = path / "dossier.json" if path.is_dir() else path
+    if not file.is_file():
+        raise InvalidInput(
+            f"there is no dossier at {path}; pass the folder of an audit."
+        )
+    dossier = Dossier.from_json(file.read_text(encoding="utf-8"))
+    if out is not None:
+        dossier.save(out)
+    print_report(dossier, Console(highlight=False))
+    return dossier.decision.exit_status
+
+
+def _must_be_writable(out: Path) -> None:
+    """Fail before hours of work, not after."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        probe = out / ".writable"
+        probe.write_text("")
+        probe.unlink()
+    except OSError as error:
+        raise OutputRefused(
+            f"the folder {out} cannot be written ({error.strerror or error}), so the report would be lost; "
+            "choose another with --out."
+        ) from error
+
+
+def _table(options: AuditOptions) -> Table:
+    if options.table is None:
+        if options.target or options.group or options.unit or options.part:
+            raise InvalidInput(
+                "columns are named but no table is; put the file after 'reticent audit'."
+            )
+        return builtin_table()
+    if options.target is None:
+        raise InvalidInput(
+            f"it is not said what the product predicts from {options.table}; name the column with --target."
+        )
+    schema = read_schema(options.schema) if options.schema else None
+    return read_table(
+        options.table,
+        target=options.target,
+        group=options.group,
+        unit=options.unit,
+        part=options.part,
+        schema=schema,
+    )
+
+
+def _product(
+    options: AuditOptions, table: Table
+) -> tuple[FittedProduct | None, Provenance, str]:
+    if options.product is None:
+        return None, Provenance(), ""
+    product, provenance = load_product(
+        options.product, classes=table.classes, trust=options.trust
+    )
+    file = options.product
+    file = file / "product.skops" if file.is_dir() else file
+    return product, provenance, hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _split(options: AuditOptions, table: Table, provenance: Provenance | None) -> Split:
+    """Return the parts; a product made elsewhere must say which rows it was trained on."""
+    if provenance is None or table.parts is not None:
+        return divide(table, seed=options.seed)
+    if provenance.data_fingerprint == table.fingerprint and provenance.seed is not None:
+        return divide(table, seed=provenance.seed)
+    raise InvalidSplit(
+        f"it is not known which rows of the table the product {options.product} was trained on, so nobody can be "
+        "called a member; mark them in a column with defender and reserved, and name it with --part."
+    )
+
+
+def _split_record(options: AuditOptions) -> dict[str, str]:
+    return {"by": "part" if options.part else "unit" if options.unit else "row"}
+
+
+def _find_own_modules() -> None:
+    """Let `module:function` name a file of the folder the command was typed in."""
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+
+
+def _write_per_record(path: Path, risk: PerRecord) -> None:
+    text = io.StringIO()
+    text.write(SENSITIVE + "\n")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["row", "member", "score", "privacy"])
+    for row, member, score, privacy in zip(
+        risk.row, risk.member, risk.score, risk.privacy, strict=True
+    ):
+        writer.writerow([int(row), int(member), f"{score:.9g}", f"{privacy:.9g}"])
+    write_text(path, text.getvalue(), mode=0o600)
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """Show bars with the time left on a terminal's error stream; else nothing."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda stage, done, total: None
+        return
+    bars = Progress(
+        TextColumn("{task.description:<22}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    )
+    tasks: dict[str, TaskID] = {}
+
+    def show(stage: str, done: int, total: int) -> None:
+        if stage not in tasks:
+            tasks[stage] = bars.add_task(stage, total=total)
+        bars.update(tasks[stage], completed=done, total=total)
+
+    with bars:
+        yield show

@@ -1,0 +1,193 @@
+"""The commands, and what happens when something goes wrong."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["app", "main"]
+
+INTERNAL_ERROR, INTERRUPTED = 70, 130
+
+app = typer.Typer(
+    name="reticent",
+    help="May this model be released? Attack it, measure with intervals, decide by a policy.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@app.callback()
+def _root() -> None:
+    """May this model be released? Attack it, measure with intervals, decide by a policy."""
+
+
+@app.command()
+def audit(
+    table: Annotated[
+        Path | None,
+        typer.Argument(
+            help="CSV, CSV.gz or Parquet; without it a built-in table is audited."
+        ),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Column the product predicts.")
+    ] = None,
+    group: Annotated[str | None, typer.Option(help="Column with subgroups.")] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="Column naming the person a row belongs to.")
+    ] = None,
+    part: Annotated[
+        str | None, typer.Option(help="Column with defender, reserved, auxiliary.")
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option(help="Columns declared in TOML.")
+    ] = None,
+    trainer: Annotated[
+        str | None,
+        typer.Option(
+            help='"sklearn.svm.SVC(probability=True)" or "module:function"; '
+            "by default a random forest."
+        ),
+    ] = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Give the trainer the columns as they are.")
+    ] = False,
+    product: Annotated[
+        Path | None, typer.Option(help="Audit a product saved with skops instead.")
+    ] = None,
+    trust: Annotated[
+        list[str] | None, typer.Option(help="A type in the product you vouch for.")
+    ] = None,
+    policy: Annotated[
+        str, typer.Option(help="default, strict, or a TOML file.")
+    ] = "default",
+    claimed_epsilon: Annotated[
+        float | None, typer.Option(help="Privacy the product claims.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for dossier and report.")] = Path(
+        "reticent-audit"
+    ),
+    per_record: Annotated[
+        Path | None, typer.Option(help="Write individual risk to this file. SENSITIVE.")
+    ] = None,
+    save_product: Annotated[
+        Path | None, typer.Option(help="Save the trained product to this folder.")
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(help="For split, training and attacks.", min=0)
+    ] = 0,
+    minutes: Annotated[
+        float, typer.Option(help="About how long the audit may take.", min=0.01)
+    ] = 2.0,
+    rounds: Annotated[
+        int, typer.Option(help="Most retraining rounds per regime.", min=1)
+    ] = 100,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes; by default one per core.", min=1)
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the dossier as JSON, nothing else.")
+    ] = False,
+) -> None:
+    """Audit a product and say whether the policy lets it be released.
+
+    Exit status: 0 release, 1 refuse, 2 wrong usage or bad input, 3 inconclusive.
+    """
+    from reticent.cli._audit import AuditOptions, run
+
+    status = run(
+        AuditOptions(
+            table=table,
+            target=target,
+            group=group,
+            unit=unit,
+            part=part,
+            schema=schema,
+            trainer=trainer,
+            raw=raw,
+            product=product,
+            trust=tuple(trust or ()),
+            policy=policy,
+            claimed_epsilon=claimed_epsilon,
+            out=out,
+            per_record=per_record,
+            save_product=save_product,
+            seed=seed,
+            minutes=minutes,
+            rounds=rounds,
+            workers=workers,
+            json=json,
+        )
+    )
+    raise typer.Exit(status)
+
+
+@app.command()
+def report(
+    dossier: Annotated[Path, typer.Argument(help="A dossier.json, or its folder.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write report.html and report.txt to.")
+    ] = None,
+) -> None:
+    """Print the report of an earlier audit; with --out write it anew.
+
+    Exit status as of the audit.
+    """
+    from reticent.cli._audit import show
+
+    raise typer.Exit(show(dossier, out))
+
+
+@app.command()
+def policy(
+    name: Annotated[str, typer.Argument(help="default or strict.")] = "default",
+) -> None:
+    """Print a policy that ships with reticent, to copy and change."""
+    from importlib import resources
+
+    from reticent.policy import SHIPPED, read_policy
+
+    read_policy(name)
+    if name in SHIPPED:
+        file = resources.files("reticent.policy").joinpath(f"{name}.toml")
+        typer.echo(file.read_text(), nl=False)
+    else:
+        typer.echo(Path(name).read_text(), nl=False)
+
+
+def main() -> None:
+    """Run the command line; every failure is one sentence and an exit status of its own.
+
+    An unexpected error must not look like a refusal (1), so it exits with 70.
+    """
+    from reticent.errors import ReticentError
+
+    try:
+        app(standalone_mode=True)
+    except ReticentError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        _interrupted()
+    except Exception as error:
+        import traceback
+
+        traceback.print_exc()
+        typer.echo(
+            f"error: reticent itself failed ({type(error).__name__}: {error}); nothing was decided. "
+            "Please report this with the lines above.",
+            err=True,
+        )
+        sys.exit(INTERNAL_ERROR)
+
+
+def _interrupted() -> None:
+    typer.echo(
+        "interrupted: what was finished is kept; run the same command to go on.",
+        err=True,
+    )
+    sys.exit(INTERRUPTED)

@@ -1,0 +1,182 @@
+"""Checks of a divided table: each result is a named finding with a severity."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from sklearn.tree import DecisionTreeClassifier
+
+from reticent.data._split import Split
+from reticent.data._table import ColumnKind, Table
+
+__all__ = [
+    "Finding",
+    "Severity",
+    "check_columns",
+    "check_groups",
+    "check_overlap",
+    "check_split",
+]
+
+
+class Severity(StrEnum):
+    """How much a finding weighs."""
+
+    NOTE = "note"
+    WARNING = "warning"
+    STOP = "stop"  # the audit cannot end in a release or a refusal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """Something about the data that the reader of a verdict should know.
+
+    Parameters
+    ----------
+    name : str
+        Which check found it.
+    severity : Severity
+        ``note``, ``warning``, or ``stop`` (the audit is inconclusive).
+    text : str
+        What was found, why it matters, what to do. Names columns and groups, never records.
+    """
+
+    name: str
+    severity: Severity
+    text: str
+
+
+def check_split(split: Split, *, smallest_group: int) -> list[Finding]:
+    """Run every check that needs no model and no randomness.
+
+    The blind baseline, which needs both, is :func:`reticent.data.blind_baseline`.
+    """
+    findings = []
+    dropped = split.defender.dropped
+    if dropped:
+        findings.append(
+            Finding(
+                name="missing_target",
+                severity=Severity.NOTE,
+                text=f"{dropped} rows have no target and were left out.",
+            )
+        )
+    whole = split.defender.join(split.reserved)
+    findings += check_overlap(split)
+    findings += check_columns(whole)
+    findings += check_groups(split, smallest_group=smallest_group)
+    return findings
+
+
+def check_overlap(split: Split) -> list[Finding]:
+    """Find records of the defender that also stand, identical, on the reserved side."""
+    shared = int(np.isin(split.defender.row_hashes, split.reserved.row_hashes).sum())
+    if not shared:
+        return []
+    total = len(split.defender)
+    return [
+        Finding(
+            name="identical_records",
+            severity=Severity.WARNING,
+            text=(
+                f"{shared} of {total} defender records ({shared / total:.1%}) stand identical in the "
+                "reserved part: for them membership cannot be told, which makes the leak look smaller; "
+                "if they are the same people, split by person with --unit."
+            ),
+        )
+    ]
+
+
+def check_columns(table: Table) -> list[Finding]:
+    """Find constant, identifier-like and target-copying columns."""
+    findings = []
+    for column, kind in table.schema.columns.items():
+        values = table.features[column]
+        present = values.dropna()
+        different = present.nunique()
+        if different <= 1:
+            findings.append(
+                Finding(
+                    name="constant_column",
+                    severity=Severity.NOTE,
+                    text=f"column {column!r} has {'one value' if different else 'no value'} only; it tells nothing and can be left out.",
+                )
+            )
+            continue
+        whole_numbers = kind == ColumnKind.NUMERIC and bool((present % 1 == 0).all())
+        if (
+            different > 0.95 * len(present)
+            and len(present) > 50
+            and (kind == ColumnKind.CATEGORICAL or whole_numbers)
+        ):
+            findings.append(
+                Finding(
+                    name="identifier_column",
+                    severity=Severity.WARNING,
+                    text=(
+                        f"column {column!r} has {different} different values in {len(present)} records and looks "
+                        "like an identifier: a product can memorise people by it; leave it out, or name it with --unit."
+                    ),
+                )
+            )
+        elif _copies_target(table, column, kind):
+            findings.append(
+                Finding(
+                    name="target_copy",
+                    severity=Severity.WARNING,
+                    text=(
+                        f"column {column!r} alone predicts the target almost without error: it may be a copy or a "
+                        "consequence of it, and the utility would be an illusion; leave it out if so."
+                    ),
+                )
+            )
+    return findings
+
+
+def check_groups(split: Split, *, smallest_group: int) -> list[Finding]:
+    """Find groups with too few members or non-members to speak of."""
+    if split.defender.groups is None or split.reserved.groups is None:
+        return []
+    small = []
+    for name in sorted(set(split.defender.groups) | set(split.reserved.groups)):
+        counts = [
+            int(np.sum(part.groups == name))
+            for part in (split.defender, split.reserved)
+        ]
+        if min(counts) < smallest_group:
+            small.append(name)
+    if not small:
+        return []
+    return [
+        Finding(
+            name="small_group",
+            severity=Severity.WARNING,
+            text=(
+                f"{len(small)} group(s) have fewer than {smallest_group} members or non-members and are not "
+                f"shown by themselves ({', '.join(small[:8])}{', ...' if len(small) > 8 else ''}): nothing is "
+                "known of their risk; merge groups or bring more records."
+            ),
+        )
+    ]
+
+
+def _copies_target(table: Table, column: str, kind: ColumnKind) -> bool:
+    """Whether one column predicts the class with at most one error in a thousand."""
+    majority = np.bincount(table.target).max() / len(table)
+    if majority > 0.99:
+        return False
+    values = table.features[column]
+    if kind == ColumnKind.CATEGORICAL:
+        if values.nunique() > max(20, 2 * len(table.classes)):
+            return False
+        codes = values.astype("category").cat.codes.to_numpy().astype(np.int64) + 1
+        counts = np.zeros((codes.max() + 1, len(table.classes)))
+        np.add.at(counts, (codes, table.target), 1)
+        right = counts.max(axis=1).sum() / len(table)
+    else:
+        numbers = values.fillna(values.median()).to_numpy()[:, None]
+        tree = DecisionTreeClassifier(
+            max_leaf_nodes=2 * len(table.classes), random_state=0
+        )
+        right = tree.fit(numbers, table.target).score(numbers, table.target)
+    return bool(right >= 0.999)

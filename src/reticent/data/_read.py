@@ -1,0 +1,361 @@
+"""Read and validate a table from a file or a data frame."""
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from reticent._check import nearest
+from reticent.data._table import MISSING, ColumnKind, Schema, Table
+from reticent.errors import InvalidTable
+
+__all__ = ["read_schema", "read_table", "table_from_frame"]
+
+MOST_CLASSES = 100
+_TRUE, _FALSE = {"true", "t", "yes"}, {"false", "f", "no"}
+
+
+def read_table(
+    path: Path | str,
+    *,
+    target: str,
+    group: str | None = None,
+    unit: str | None = None,
+    part: str | None = None,
+    schema: Schema | None = None,
+) -> Table:
+    """Read a table from CSV, CSV.gz or Parquet.
+
+    Missing values are ``?``, empty cells and NaN (or what the schema says). Columns are
+    numeric, boolean or categorical, as the schema declares or as their values show.
+
+    Parameters
+    ----------
+    path : path
+        File ending in ``.csv``, ``.csv.gz``, ``.parquet`` or ``.pq``.
+    target : str
+        Column with the class the product predicts.
+    group : str, optional
+        Column with subgroups; it stays a feature.
+    unit : str, optional
+        Column that names the person a record belongs to; it is not a feature.
+    part : str, optional
+        Column with the values ``defender``, ``reserved``, ``auxiliary``; not a feature.
+    schema : Schema, optional
+        Declared columns; other columns, or missing ones, are then errors.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    InvalidTable
+        If the file is missing, empty, not a table, or a named column is not in it.
+    """
+    path = Path(path)
+    frame = _read_frame(path, schema.missing if schema else MISSING)
+    return table_from_frame(
+        frame,
+        target=target,
+        group=group,
+        unit=unit,
+        part=part,
+        schema=schema,
+        name=path.name,
+    )
+
+
+def read_schema(path: Path | str) -> Schema:
+    """Read a schema from TOML: a table ``[columns]`` and, optionally, ``missing = [...]``.
+
+    Raises
+    ------
+    InvalidTable
+        If the file cannot be read or holds unknown keys or kinds.
+    """
+    path = Path(path)
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidTable(
+            f"the schema {path} cannot be read ({error}); write it as TOML with a table [columns]."
+        ) from error
+    for key in content:
+        if key not in ("columns", "missing"):
+            raise InvalidTable(
+                f"the schema {path} has the unknown key {key!r}, which would be ignored; "
+                f"{nearest(key, ['columns', 'missing'])}."
+            )
+    kinds = [kind.value for kind in ColumnKind]
+    for name, kind in content.get("columns", {}).items():
+        if kind not in kinds:
+            raise InvalidTable(
+                f"column {name!r} of the schema {path} is declared {kind!r}; {nearest(str(kind), kinds)}."
+            )
+    columns = {
+        name: ColumnKind(kind) for name, kind in content.get("columns", {}).items()
+    }
+    if not columns:
+        raise InvalidTable(
+            f"the schema {path} declares no column; add a table [columns] with name = kind."
+        )
+    if "missing" in content:
+        return Schema(columns=columns, missing=tuple(map(str, content["missing"])))
+    return Schema(columns=columns)
+
+
+def table_from_frame(
+    frame: pd.DataFrame,
+    *,
+    target: str | ArrayLike,
+    group: str | ArrayLike | None = None,
+    unit: str | ArrayLike | None = None,
+    part: str | ArrayLike | None = None,
+    schema: Schema | None = None,
+    name: str = "the table",
+) -> Table:
+    """Make a table of a data frame; columns may be named or passed as arrays.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"age": [30, 40], "sex": ["f", None], "ill": ["no", "yes"]})
+    >>> table = table_from_frame(frame, target="ill")
+    >>> table.classes, table.target.tolist()
+    (('no', 'yes'), [0, 1])
+    """
+    frame = frame.reset_index(drop=True)
+    frame.columns = frame.columns.map(str)
+    if frame.columns.has_duplicates:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise InvalidTable(
+            f"{name} has two columns called {twice!r}, which cannot be told apart; rename one."
+        )
+    labels = _column(frame, target, "target", name)
+    group_labels = None if group is None else _column(frame, group, "group", name)
+    unit_labels = None if unit is None else _column(frame, unit, "unit", name)
+    part_labels = None if part is None else _column(frame, part, "part", name)
+    used = [
+        column for column in (target, unit, part) if isinstance(column, str)
+    ]  # the group stays a feature
+    frame = frame.drop(columns=used)
+    if frame.shape[1] == 0:
+        raise InvalidTable(
+            f"{name} has no column left to predict from beside {', '.join(used)}; add features."
+        )
+
+    known = ~labels.isna().to_numpy()
+    if not known.any() or known.mean() < 0.5:
+        raise InvalidTable(
+            f"the target {_called(target)} is missing in {(~known).sum()} of {len(known)} rows of {name}, "
+            "so most records have no answer to learn; choose another target or fill it in."
+        )
+    frame, labels = frame[known].reset_index(drop=True), labels[known]
+    classes, codes = _classes(labels, _called(target), name)
+    features, schema = _features(frame, schema, name)
+    rows = np.flatnonzero(known)
+    return Table(
+        features=features,
+        target=codes,
+        classes=classes,
+        units=(
+            np.arange(len(codes))
+            if unit_labels is None
+            else _unit_codes(unit_labels[known], _called(unit))
+        ),
+        ids=rows.astype(np.int64),
+        schema=schema,
+        groups=None if group_labels is None else _as_text(group_labels[known]),
+        parts=None if part_labels is None else _as_text(part_labels[known]),
+        dropped=int((~known).sum()),
+    )
+
+
+def _read_frame(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
+    if not path.is_file():
+        raise InvalidTable(
+            f"there is no file {path}, so there is nothing to audit; check the path."
+        )
+    if path.stat().st_size == 0:
+        raise InvalidTable(
+            f"the file {path} is empty, so it holds no record; write the table again."
+        )
+    name = path.name.lower()
+    try:
+        if name.endswith((".parquet", ".pq")):
+            frame = pd.read_parquet(path)
+        elif name.endswith((".csv", ".csv.gz")):
+            frame = pd.read_csv(
+                path,
+                keep_default_na=False,
+                na_values=list(missing),
+                skipinitialspace=True,
+                low_memory=False,
+            )
+        else:
+            raise InvalidTable(
+                f"the file {path} is neither .csv, .csv.gz nor .parquet, the formats that are read; "
+                "convert it."
+            )
+    except InvalidTable:
+        raise
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else ""
+        raise InvalidTable(
+            f"the file {path} is not a table ({reason or type(error).__name__}); "
+            "save it as CSV with a header line, or as Parquet."
+        ) from error
+    if frame.shape[1] < 2 or len(frame) == 0:
+        raise InvalidTable(
+            f"the file {path} has {len(frame)} rows and {frame.shape[1]} column(s), which is not a "
+            "table of records with a target; save it as CSV with a header line and commas."
+        )
+    return frame
+
+
+def _column(
+    frame: pd.DataFrame, column: str | ArrayLike, role: str, name: str
+) -> pd.Series:
+    if isinstance(column, str):
+        if column not in frame.columns:
+            raise InvalidTable(
+                f"{name} has no column {column!r} to use as {role}; {nearest(column, frame.columns)}."
+            )
+        return frame[column]
+    values = pd.Series(np.asarray(column))
+    if len(values) != len(frame):
+        raise InvalidTable(
+            f"there are {len(frame)} records but {len(values)} values of the {role}; "
+            "pass one per record."
+        )
+    return values
+
+
+def _called(column: object) -> str:
+    return repr(column) if isinstance(column, str) else "y"
+
+
+def _classes(
+    labels: pd.Series, called: str, name: str
+) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    if (
+        pd.api.types.is_float_dtype(labels) and (labels % 1 != 0).any()
+    ) or labels.nunique() > max(MOST_CLASSES, 0):
+        raise InvalidTable(
+            f"the target {called} of {name} has {labels.nunique()} different values, which is a "
+            "quantity and not a class; reticent audits classifiers: choose or make a target with few values."
+        )
+    found = sorted(labels.unique(), key=lambda v: (isinstance(v, str), v))
+    if len(found) < 2:
+        raise InvalidTable(
+            f"the target {called} of {name} has the single value {found[0]!r}, so there is nothing "
+            "to predict; choose a target with at least two classes."
+        )
+    codes = pd.Categorical(labels, categories=found).codes.astype(np.int64)
+    return tuple(_name_of(value) for value in found), codes
+
+
+def _name_of(value: object) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _unit_codes(labels: pd.Series, called: str) -> NDArray[np.int64]:
+    absent = int(labels.isna().sum())
+    if absent:
+        raise InvalidTable(
+            f"the unit {called} is missing in {absent} rows, so it is not known whose records they "
+            "are; fill it in or leave those rows out."
+        )
+    return pd.factorize(labels)[0].astype(np.int64)
+
+
+def _as_text(labels: pd.Series) -> NDArray[np.object_]:
+    named = ["(missing)" if pd.isna(value) else _name_of(value) for value in labels]
+    return np.asarray(named, dtype=object)
+
+
+def _features(
+    frame: pd.DataFrame, schema: Schema | None, name: str
+) -> tuple[pd.DataFrame, Schema]:
+    if schema is not None:
+        for column in schema.columns:
+            if column not in frame.columns:
+                raise InvalidTable(
+                    f"{name} lacks the column {column!r} that the schema declares; "
+                    f"{nearest(column, frame.columns)}."
+                )
+        for column in frame.columns:
+            if column not in schema.columns:
+                raise InvalidTable(
+                    f"{name} has the column {column!r} that the schema does not declare; "
+                    f"{nearest(column, schema.columns)}."
+                )
+        frame = frame[list(schema.columns)]
+        kinds = dict(schema.columns)
+    else:
+        kinds = {column: _kind(frame[column]) for column in frame.columns}
+    made = {column: _values(frame[column], kinds[column]) for column in frame.columns}
+    missing = schema.missing if schema else ()
+    inferred = (
+        Schema(columns=kinds, missing=missing) if missing else Schema(columns=kinds)
+    )
+    return pd.DataFrame(made), inferred
+
+
+def _kind(values: pd.Series) -> ColumnKind:
+    if pd.api.types.is_bool_dtype(values):
+        return ColumnKind.BOOLEAN
+    if pd.api.types.is_numeric_dtype(values):
+        return ColumnKind.NUMERIC
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return ColumnKind.CATEGORICAL
+    present = {str(v).lower() for v in values.dropna().unique()[:10]}
+    if present and present <= {"true", "false"}:
+        return ColumnKind.BOOLEAN
+    if pd.api.types.is_datetime64_any_dtype(values):
+        return ColumnKind.NUMERIC
+    return ColumnKind.CATEGORICAL
+
+
+def _values(values: pd.Series, kind: ColumnKind) -> pd.Series:
+    if kind == ColumnKind.CATEGORICAL:
+        text = np.asarray(
+            [np.nan if pd.isna(v) else _name_of(v) for v in values], dtype=object
+        )
+        return pd.Series(text, dtype=object)
+    if kind == ColumnKind.BOOLEAN and not pd.api.types.is_numeric_dtype(values):
+        return pd.Series(
+            [np.nan if pd.isna(v) else _truth(v, values.name) for v in values],
+            dtype=np.float64,
+        )
+    if pd.api.types.is_datetime64_any_dtype(values):
+        days = (values - pd.Timestamp(0)).dt.total_seconds() / 86_400
+        return days.astype(np.float64).reset_index(drop=True)
+    numbers = pd.to_numeric(values, errors="coerce").astype(np.float64)
+    wrong = int((numbers.isna() & ~values.isna()).sum())
+    if wrong:
+        raise InvalidTable(
+            f"column {values.name!r} is declared {kind.value} but {wrong} of its values are not "
+            "numbers; declare it categorical or repair them."
+        )
+    if np.isinf(numbers).any():
+        raise InvalidTable(
+            f"column {values.name!r} holds infinite values, which no model can use; "
+            "replace them or mark them as missing."
+        )
+    return pd.Series(numbers.to_numpy())
+
+
+def _truth(value: object, column: object) -> float:
+    text = str(value).strip().lower()
+    if text in _TRUE or text == "1":
+        return 1.0
+    if text in _FALSE or text == "0":
+        return 0.0
+    raise InvalidTable(
+        f"column {column!r} is declared boolean but holds {value!r}; declare it categorical or repair it."
+    )

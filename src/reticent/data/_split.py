@@ -1,0 +1,124 @@
+"""Divide a table into the defender's, the reserved and the auxiliary part, by unit."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reticent._check import nearest
+from reticent.data._table import Table
+from reticent.errors import InvalidSplit
+
+__all__ = ["PARTS", "SMALLEST_PART", "Split"]
+
+PARTS = ("defender", "reserved", "auxiliary")
+SMALLEST_PART = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """Three parts of a table; no unit is in two of them.
+
+    Parameters
+    ----------
+    defender : Table
+        The records the product is trained on: the members.
+    reserved : Table
+        Records of the same source that the product never sees: the non-members.
+    auxiliary : Table or None
+        Records an outsider may hold; neither members nor non-members.
+    """
+
+    defender: Table
+    reserved: Table
+    auxiliary: Table | None
+
+    def __post_init__(self) -> None:
+        named = [("defender", self.defender), ("reserved", self.reserved)]
+        if self.auxiliary is not None:
+            named.append(("auxiliary", self.auxiliary))
+        for name, part in named:
+            if len(part) < SMALLEST_PART:
+                raise InvalidSplit(
+                    f"the {name} part has {len(part)} records but at least {SMALLEST_PART} are "
+                    "needed to say anything; bring a larger table or divide it otherwise."
+                )
+        for i, (name, part) in enumerate(named):
+            for other_name, other in named[i + 1 :]:
+                shared = len(np.intersect1d(part.units, other.units))
+                if shared:
+                    raise InvalidSplit(
+                        f"{shared} units are in both the {name} and the {other_name} part, so their "
+                        "membership is undefined; split by unit with Split.by_unit()."
+                    )
+        absent = set(range(len(self.defender.classes))) - set(self.defender.target)
+        if absent:
+            name = self.defender.classes[min(absent)]
+            raise InvalidSplit(
+                f"the defender part has no record of the class {name!r}, so no product can learn "
+                "it; leave out that class or bring more records."
+            )
+
+    @classmethod
+    def by_unit(
+        cls,
+        table: Table,
+        *,
+        rng: np.random.Generator,
+        fractions: tuple[float, float, float] = (0.4, 0.4, 0.2),
+    ) -> "Split":
+        """Divide a table at random, whole units at a time, stratified by the target.
+
+        A unit belongs to the stratum of its most frequent class. Within each stratum the
+        units are shuffled and dealt to the parts in the given fractions.
+
+        Parameters
+        ----------
+        table : Table
+            What to divide.
+        rng : numpy.random.Generator
+            The stream of the split.
+        fractions : tuple of float
+            Shares of defender, reserved and auxiliary, which sum to 1.
+        """
+        if min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-9:
+            raise InvalidSplit(
+                f"the fractions {fractions} do not sum to 1; give shares such as 0.4, 0.4, 0.2."
+            )
+        units, unit_of_row = np.unique(table.units, return_inverse=True)
+        counts = np.zeros((len(units), len(table.classes)), dtype=np.int64)
+        np.add.at(counts, (unit_of_row, table.target), 1)
+        stratum = counts.argmax(axis=1)
+        part_of_unit = np.empty(len(units), dtype=np.int64)
+        for c in range(len(table.classes)):
+            members = rng.permutation(np.flatnonzero(stratum == c))
+            # A random offset rounds each cut up or down fairly.
+            cuts = np.floor(np.cumsum(fractions)[:-1] * len(members) + rng.random())
+            part_of_unit[members] = np.searchsorted(
+                cuts, np.arange(len(members)), side="right"
+            )
+        return cls._from_codes(table, part_of_unit[unit_of_row])
+
+    @classmethod
+    def by_part(cls, table: Table) -> "Split":
+        """Take the parts that the table's own part column names."""
+        if table.parts is None:
+            raise InvalidSplit(
+                "the table names no parts; read it with the part column or use Split.by_unit()."
+            )
+        for label in sorted(set(table.parts)):
+            if label not in PARTS:
+                raise InvalidSplit(
+                    f"the part column holds {label!r}; {nearest(label, PARTS)}."
+                )
+        codes = np.array([PARTS.index(label) for label in table.parts])
+        return cls._from_codes(table, codes)
+
+    @classmethod
+    def _from_codes(cls, table: Table, codes: NDArray[np.int64]) -> "Split":
+        rows = [np.flatnonzero(codes == k) for k in range(3)]
+        return cls(
+            defender=table.take(rows[0]),
+            reserved=table.take(rows[1]),
+            auxiliary=table.take(rows[2]) if len(rows[2]) else None,
+        )

@@ -1,0 +1,144 @@
+"""A lower bound on epsilon from one product's scores, which pays for its threshold.
+
+References
+----------
+.. [1] Steinke, Nasr & Jagielski, "Privacy auditing with one (1) training run",
+   arXiv:2305.08846, Theorem 5.2 and Appendix D.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+from scipy.special import expit, logit
+from scipy.stats import binom
+
+from reticent._check import as_scores, in_open_unit
+from reticent.errors import InvalidInput
+from reticent.evidence._estimate import Estimate
+from reticent.evidence.proportion import lower_limit
+
+__all__ = ["epsilon_ceiling", "epsilon_lower_bound"]
+
+
+def epsilon_lower_bound(
+    members: ArrayLike, nonmembers: ArrayLike, *, level: float, delta: float = 0.0
+) -> Estimate:
+    r"""Return an epsilon that the training exceeds with confidence ``level``.
+
+    If training is :math:`(\varepsilon, \delta)`-differentially private (add/remove one
+    record) and every record was a member by a coin of its own, then whatever the product
+    shows, the number of right guesses among r is stochastically smaller than
+    binomial(r, :math:`\pi e^\varepsilon/(\pi e^\varepsilon + 1 - \pi)`), up to a term in
+    :math:`\delta` (Theorem 5.2 of [1]_); :math:`\pi` is the share guessed for among all
+    records. The attack may guess "member" for its r highest scores or "non-member" for its
+    r lowest, r a power of two; each of these choices gets an equal part of the error
+    (Bonferroni), so the choice is paid for. Ties across the r-th score count as wrong.
+
+    The bound speaks of the records of *this* audit as members by chance: it holds for a
+    product trained on a random part of the table. ``high`` is always infinite: an attack
+    cannot bound a leak from above.
+
+    Parameters
+    ----------
+    members, nonmembers : array-like of float
+        Scores, larger meaning more like a member.
+    level : float
+        Confidence, in (0, 1).
+    delta : float
+        The delta of the claim, in [0, 1).
+
+    Returns
+    -------
+    Estimate
+        ``value`` and ``low`` are the bound (0 if nothing was shown), ``high`` is infinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(epsilon_lower_bound(np.arange(100) + 100.0, np.arange(100.0), level=0.95).low, 2)
+    2.53
+    >>> epsilon_lower_bound(np.arange(100.0), np.arange(100.0), level=0.95).low
+    0.0
+    """
+    d, r = as_scores(members, "members"), as_scores(nonmembers, "non-members")
+    in_open_unit(level, "level")
+    if not 0 <= delta < 1:
+        raise InvalidInput(f"delta is {delta!r} but must lie in [0, 1).")
+    total = len(d) + len(r)
+    prior = len(d) / total
+    counts = _guess_counts(total)
+    miss = (1 - level) / (2 * len(counts))
+    best = 0.0
+    for own, other, share in ((d, r, prior), (-r, -d, 1 - prior)):
+        descending = np.sort(np.concatenate([own, other]))[::-1]
+        own_sorted = np.sort(own)
+        for count in counts:
+            # Every record above the next score is guessed; those tied with it are not,
+            # but the attack still owes `count` guesses: they count as wrong.
+            cut = descending[count] if count < total else -np.inf
+            right = len(own) - int(np.searchsorted(own_sorted, cut, side="right"))
+            best = max(
+                best, _bound(min(right, count), count, total, share, miss, delta)
+            )
+    return Estimate(
+        value=best,
+        low=best,
+        high=np.inf,
+        level=level,
+        method=f"one run, {2 * len(counts)} thresholds paid for",
+    )
+
+
+def epsilon_ceiling(members: int, nonmembers: int, *, level: float) -> float:
+    """Return the largest epsilon that any attack on so many records could have shown.
+
+    A bound far below a claim refutes nothing if this ceiling is below the claim too.
+
+    Examples
+    --------
+    >>> round(epsilon_ceiling(100, 100, level=0.95), 2)
+    2.53
+    """
+    total = members + nonmembers
+    prior = members / total
+    counts = _guess_counts(total)
+    miss = (1 - level) / (2 * len(counts))
+    return max(
+        _bound(min(count, own), count, total, share, miss, 0.0)
+        for own, share in ((members, prior), (nonmembers, 1 - prior))
+        for count in counts
+    )
+
+
+def _guess_counts(total: int) -> list[int]:
+    return [2**k for k in range(2, int(np.log2(total)) + 1)] or [total]
+
+
+def _bound(
+    right: int, count: int, total: int, share: float, miss: float, delta: float
+) -> float:
+    """Return the epsilon at which so many right guesses would just be this unlikely."""
+    floor = lower_limit(float(right), count, miss)
+    if floor <= share:
+        return 0.0
+    epsilon = float(logit(floor) - logit(share))
+    if delta == 0:
+        return max(0.0, epsilon)
+
+    def excess(e: float) -> float:
+        return _p_value(right, count, total, share, e, delta) - miss
+
+    if excess(0.0) > 0:
+        return 0.0
+    return float(brentq(excess, 0.0, epsilon)) if excess(epsilon) > 0 else epsilon
+
+
+def _p_value(
+    right: int, count: int, total: int, share: float, epsilon: float, delta: float
+) -> float:
+    """Chance of so many right guesses under (epsilon, delta): Theorem 5.2 of [1]_."""
+    success = float(expit(logit(share) + epsilon))
+    tail = float(binom.sf(right - 1, count, success))
+    steps = np.arange(1, right + 1)
+    mass = np.cumsum(binom.pmf(right - steps, count, success))
+    return tail + 2 * total * delta * float(np.max(mass / steps, initial=0.0))

@@ -1,0 +1,91 @@
+"""What an audit of a given size could have seen, and how large it would have to be."""
+
+import math
+
+from scipy.special import ndtri
+
+from reticent._check import in_open_unit
+from reticent.evidence._estimate import Estimate
+
+__all__ = ["records_to_resolve", "records_to_settle", "smallest_visible_leak"]
+
+
+def smallest_visible_leak(
+    members: int, nonmembers: int, *, level: float, power: float = 0.8
+) -> float:
+    r"""Return the LTU accuracy that an audit of this size tells from 1/2.
+
+    Under no leak the accuracy has the Mann-Whitney variance
+    :math:`(m + n + 1)/(12 m n)`; a leak is seen with probability ``power`` if it exceeds
+    1/2 by the sum of the two normal quantiles times the standard error.
+
+    Parameters
+    ----------
+    members, nonmembers : int
+        Sizes of the two sides.
+    level : float
+        Two-sided confidence, in (0, 1).
+    power : float
+        Chance to see the leak, in (0, 1).
+
+    Examples
+    --------
+    >>> round(smallest_visible_leak(200, 200, level=0.95), 3)
+    0.581
+    """
+    in_open_unit(level, "level")
+    error = math.sqrt((members + nonmembers + 1) / (12 * members * nonmembers))
+    reach = float(ndtri(1 - (1 - level) / 2) + ndtri(in_open_unit(power, "power")))
+    return min(1.0, 0.5 + reach * error)
+
+
+def records_to_settle(estimate: Estimate, limit: float, records: int) -> int | None:
+    """Return about how many records would put the whole interval on one side of a limit.
+
+    Half-widths shrink with the square root of the number of records. ``None`` when the
+    value is so near the limit that no practical number would do.
+
+    Examples
+    --------
+    >>> e = Estimate(value=0.95, low=0.85, high=1.0, level=0.95, method="DeLong")
+    >>> records_to_settle(e, 0.9, 400)
+    1600
+    """
+    distance = abs(estimate.value - limit)
+    half = (
+        estimate.value - estimate.low
+        if estimate.value > limit
+        else estimate.high - estimate.value
+    )
+    if distance < 1e-9 or half / distance > 100:
+        return None
+    needed = math.ceil(records * max(1.0, half / distance) ** 2 - 1e-6)
+    return _rounded_up(needed)
+
+
+def records_to_resolve(fpr: float, tpr_limit: float) -> int:
+    """Return about how many non-members show a TPR below its limit at a low FPR.
+
+    A product that leaks nothing has a TPR equal to the FPR; the interval's upper end must
+    come below the limit. Found by doubling with normal-size counts of a Poisson law.
+
+    Examples
+    --------
+    >>> 1_000 < records_to_resolve(0.001, 0.01) < 5_000
+    True
+    """
+    n = 100.0
+    while n < 1e9:
+        expected = fpr * n
+        # about 2.5 standard deviations for the threshold, then for the count above it
+        above = expected + 2.5 * math.sqrt(expected + 1) + 1
+        if (above + 2.5 * math.sqrt(above) + 2) / n <= tpr_limit:
+            break
+        n *= 1.1
+    return _rounded_up(n)
+
+
+def _rounded_up(number: float) -> int:
+    """Return a number with two leading digits that is not smaller."""
+    step = int(10 ** max(0, len(str(int(number))) - 2))
+    return math.ceil(number / step) * step

@@ -1,0 +1,28 @@
+"""The one pipeline: order, controls, streams, resume."""
+
+from reticent.pipeline._api import audit, audit_outputs
+from reticent.pipeline._audit import (
+    DEFAULT_ATTACKS,
+    AuditPlan,
+    AuditResult,
+    PerRecord,
+    divide,
+    results_folder,
+    run_audit,
+    train_seed,
+)
+from reticent.pipeline._stages import Stages
+
+__all__ = [
+    "DEFAULT_ATTACKS",
+    "AuditPlan",
+    "AuditResult",
+    "PerRecord",
+    "Stages",
+    "audit",
+    "audit_outputs",
+    "divide",
+    "results_folder",
+    "run_audit",
+    "train_seed",
+]

@@ -1,0 +1,107 @@
+"""The two controls of every audit: a product that memorises and one that never saw anybody."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reticent.attack import Attack, Challenge
+from reticent.evidence import (
+    Estimate,
+    best_of,
+    ltu_accuracy,
+    privacy_from_accuracy,
+    split_level,
+)
+from reticent.policy import Control
+
+__all__ = ["NULL_LEVEL", "Scorer", "memorised_answers", "memorising", "unrelated"]
+
+# An honest unrelated product is called caught at most once in two thousand audits.
+NULL_LEVEL = 0.999
+
+# Scores of members and non-members, per unit, by attack.
+Scorer = Callable[
+    [Challenge, Sequence[Attack], str],
+    Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]],
+]
+
+
+def memorised_answers(
+    labels: NDArray[np.int64],
+    known: NDArray[np.bool_],
+    classes: int,
+) -> NDArray[np.float64]:
+    """Return the answers of a product that looks records up.
+
+    It is certain of the class of every record it knows, and answers all others with the
+    frequencies of the classes.
+    """
+    frequencies = np.bincount(labels, minlength=classes) / len(labels)
+    answers = np.tile(frequencies, (len(labels), 1))
+    answers[known] = np.eye(classes)[labels[known]]
+    return answers
+
+
+def memorising(
+    answers: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    attacks: Sequence[Attack],
+    scorer: Scorer,
+    *,
+    limit: float,
+    level: float,
+) -> Control:
+    """Attack a product that memorised its records; it must break the privacy limit."""
+    challenge = Challenge(probabilities=answers, labels=labels)
+    accuracies = _accuracies(scorer(challenge, attacks, "memorising"), level=level)
+    privacy = privacy_from_accuracy(best_of(list(accuracies.values()), level=level))
+    caught = sum(privacy_from_accuracy(a).high < limit for a in accuracies.values())
+    behaved = privacy.high < limit
+    return Control(
+        name="memorising",
+        privacy=privacy,
+        behaved=behaved,
+        text=(
+            f"A product that memorises its records was caught by {caught} of {len(accuracies)} attacks."
+            if behaved
+            else "A product that memorises its records was not caught, so silence of the attacks means nothing here."
+        ),
+    )
+
+
+def unrelated(
+    probabilities: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    attacks: Sequence[Attack],
+    scorer: Scorer,
+    *,
+    what: str,
+) -> Control:
+    """Attack answers that cannot depend on membership; no attack may see any."""
+    challenge = Challenge(probabilities=probabilities, labels=labels)
+    accuracies = _accuracies(scorer(challenge, attacks, "unrelated"), level=NULL_LEVEL)
+    best = best_of(list(accuracies.values()), level=NULL_LEVEL)
+    behaved = best.low <= 0.5
+    return Control(
+        name="unrelated",
+        privacy=privacy_from_accuracy(best),
+        behaved=behaved,
+        text=(
+            f"{what} was not caught, as it should be."
+            if behaved
+            else f"{what} was caught although it cannot know who is a member, so the attacks see something else than membership."
+        ),
+    )
+
+
+def _accuracies(
+    scores: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]],
+    *,
+    level: float,
+) -> dict[str, Estimate]:
+    each = split_level(level, len(scores))
+    return {
+        name: ltu_accuracy(members, nonmembers, level=each)
+        for name, (members, nonmembers) in scores.items()
+    }

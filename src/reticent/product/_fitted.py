@@ -1,0 +1,110 @@
+"""A fitted estimator seen from outside: class order settled, outputs checked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+
+from reticent.errors import InvalidPredictions
+
+__all__ = ["FittedProduct"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedProduct:
+    """A classifier with ``predict_proba`` or ``decision_function``, as a :class:`Predictor`.
+
+    Decision values become probabilities by the logistic function or softmax: a monotone
+    stand-in that ranks records as the values do, not a calibrated probability.
+
+    Parameters
+    ----------
+    estimator : object
+        Any fitted estimator.
+    classes : tuple of str
+        Names of the classes, in the table's order.
+    warnings : tuple of str
+        What the estimator warned of while it was trained.
+    """
+
+    estimator: Any
+    classes: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether the estimator itself gives probabilities."""
+        return hasattr(self.estimator, "predict_proba")
+
+    def predict_proba(self, features: pd.DataFrame) -> NDArray[np.float64]:
+        """Return a probability per record and class."""
+        values = self.outputs(features)
+        if self.has_probabilities:
+            return values
+        if len(self.classes) == 2:
+            return np.column_stack([expit(values[:, 0]), expit(values[:, 1])])
+        return np.asarray(softmax(values, axis=1))
+
+    def outputs(self, features: pd.DataFrame) -> NDArray[np.float64]:
+        """Return probabilities if there are any, else decision values, one column a class."""
+        if self.has_probabilities:
+            raw = np.asarray(self.estimator.predict_proba(features), dtype=np.float64)
+        elif hasattr(self.estimator, "decision_function"):
+            raw = np.asarray(
+                self.estimator.decision_function(features), dtype=np.float64
+            )
+            if raw.ndim == 1:
+                raw = np.column_stack([-raw, raw])
+        else:
+            raise InvalidPredictions(
+                f"{type(self.estimator).__name__} has neither predict_proba nor decision_function, so "
+                "there is nothing to compare records by; use a classifier that gives probabilities."
+            )
+        aligned = self._aligned(raw, len(features))
+        if not np.isfinite(aligned).all():
+            bad = int((~np.isfinite(aligned)).any(axis=1).sum())
+            raise InvalidPredictions(
+                f"the product's outputs for {bad} of {len(features)} records are NaN or infinite, so no "
+                "attack can be judged; repair the model or impute missing values."
+            )
+        return aligned
+
+    def _aligned(self, raw: NDArray[np.float64], rows: int) -> NDArray[np.float64]:
+        own = getattr(self.estimator, "classes_", None)
+        names = (
+            self._own_names(own) if own is not None else list(range(len(self.classes)))
+        )
+        if raw.ndim != 2 or raw.shape != (rows, len(names)):
+            raise InvalidPredictions(
+                f"the product's outputs have the shape {raw.shape} where ({rows}, {len(names)}) was expected: "
+                "one row a record, one column a class; check its predict_proba."
+            )
+        if names == list(range(len(self.classes))):
+            return raw
+        # A class the product never learned has probability 0, or the lowest decision value.
+        missing = 0.0 if self.has_probabilities else float(raw.min(initial=0.0)) - 1.0
+        out = np.full((rows, len(self.classes)), missing)
+        out[:, names] = raw
+        return out
+
+    def _own_names(self, own: Sequence[object]) -> list[int]:
+        """Return the table's class number of each class of the estimator."""
+        by_name = {name: k for k, name in enumerate(self.classes)}
+        texts = [
+            str(int(c))
+            if isinstance(c, float | np.floating) and float(c).is_integer()
+            else str(c)
+            for c in own
+        ]
+        if all(text in by_name for text in texts):
+            return [by_name[text] for text in texts]
+        if all(text.isdigit() and int(text) < len(self.classes) for text in texts):
+            return [int(text) for text in texts]
+        raise InvalidPredictions(
+            f"the product knows the classes {', '.join(texts[:6])} but the table has "
+            f"{', '.join(self.classes[:6])}; audit it on the target it was trained for."
+        )

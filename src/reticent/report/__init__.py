@@ -1,0 +1,15 @@
+"""Say it, to people and to machines."""
+
+from reticent.report._dossier import SCHEMA_NAME, Dossier, dossier_schema
+from reticent.report.html import render_html
+from reticent.report.text import print_report, render_short, render_text
+
+__all__ = [
+    "SCHEMA_NAME",
+    "Dossier",
+    "dossier_schema",
+    "print_report",
+    "render_html",
+    "render_short",
+    "render_text",
+]

@@ -1,0 +1,290 @@
+"""The dossier as one self-contained page: no network, no record."""
+
+import html
+from collections.abc import Iterable, Sequence
+from importlib import resources
+
+from reticent.evidence import strongest
+from reticent.policy import Outcome, Verdict
+from reticent.report import figures
+from reticent.report._dossier import Dossier
+from reticent.report.words import GLOSSARY, LIMIT_WORDS, percent
+
+__all__ = ["render_fragment", "render_html"]
+
+
+def render_html(dossier: Dossier) -> str:
+    """Return the report as one HTML file."""
+    style, script = _resource("page.css"), _resource("page.js")
+    title = f"{dossier.verdict}: {dossier.subject.get('product', 'product')}"
+    sections = [
+        _verdict(dossier),
+        _scores(dossier),
+        _limits(dossier),
+        _attacks(dossier),
+        _people(dossier),
+        _insider(dossier),
+        _groups(dossier),
+        _controls(dossier),
+        _findings(dossier),
+        _fine_print(dossier),
+        _glossary(),
+        _repeat(dossier),
+    ]
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{_text(title)}</title><style>{style}</style></head>\n"
+        f'<body><main>{"".join(sections)}</main><div id="tip" role="status"></div>'
+        f"<script>{script}</script></body></html>\n"
+    )
+
+
+def render_fragment(dossier: Dossier) -> str:
+    """Return the report for a notebook: the page in a frame of its own."""
+    return (
+        f'<iframe srcdoc="{html.escape(render_html(dossier))}" '
+        'style="width:100%;height:640px;border:1px solid #ccc;border-radius:8px"></iframe>'
+    )
+
+
+def _resource(name: str) -> str:
+    return resources.files("reticent.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _text(words: object) -> str:
+    return html.escape(str(words))
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f"<th>{_text(h)}</th>" for h in heads)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{c}</td>" for c in row) + "</tr>" for row in rows
+    )
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _list(items: Iterable[str]) -> str:
+    return "<ul>" + "".join(f"<li>{_text(item)}</li>" for item in items) + "</ul>"
+
+
+def _key(entries: Iterable[tuple[str, str]]) -> str:
+    items = "".join(
+        f'<li><i style="background:{colour}"></i>{_text(words)}</li>'
+        for colour, words in entries
+    )
+    return f'<ul class="key">{items}</ul>'
+
+
+def _verdict(dossier: Dossier) -> str:
+    subject = dossier.subject
+    what = " · ".join(
+        subject[key] for key in ("table", "target", "product") if subject.get(key)
+    )
+    question = "May this model be released?"
+    summary = "".join(f"<p>{_text(s)}</p>" for s in dossier.summary)
+    parts = [
+        f"<h1>{question} {_text(what)}</h1>",
+        f'<div class="verdict {dossier.verdict}"><strong>{dossier.verdict}</strong>{summary}</div>',
+        "<h2>Why</h2>",
+        _list(dossier.reasons),
+    ]
+    if dossier.verdict == Verdict.INCONCLUSIVE:
+        leak = dossier.evidence.smallest_leak
+        steps = [
+            *dossier.decision.next_steps,
+            f"The smallest leak this audit could have seen is an LTU accuracy of {leak:.3f} (privacy score {2 * (1 - leak):.2f}), with 80 % power.",
+        ]
+        parts += ["<h2>What would settle it</h2>", _list(steps)]
+    parts += [f'<p class="warning">{_text(w)}</p>' for w in dossier.warnings]
+    return "".join(parts)
+
+
+def _scores(dossier: Dossier) -> str:
+    evidence = dossier.evidence
+    return (
+        "<h2>Utility and privacy</h2>"
+        f'<p class="lead">Bars are intervals that hold together with {dossier.policy.confidence:.0%} confidence; the red marks are the '
+        f"limits of the policy '{_text(dossier.policy.name)}'. Always answering the most frequent class would have a utility of "
+        f"{evidence.guessing_utility:.2f}.</p>"
+        f'<div class="card">{figures.scoreboard(dossier)}</div>'
+    )
+
+
+def _limits(dossier: Dossier) -> str:
+    rows = [
+        (
+            _text(LIMIT_WORDS[check.name]),
+            _text(check.estimate) if check.estimate else "–",
+            f"{'≥' if check.at_least else '≤'} {check.limit:g}",
+            f'<span class="{check.outcome}">{check.outcome}</span>',
+        )
+        for check in dossier.decision.limits
+    ]
+    return "<h2>Limits of the policy</h2>" + _table(
+        ("quantity", "found", "limit", ""), rows
+    )
+
+
+def _attacks(dossier: Dossier) -> str:
+    best = strongest(dossier.evidence.attacks)
+    rate = percent(dossier.policy.limits.tpr_at_fpr)
+    rows = [
+        (
+            _text(attack.name.replace("_", " "))
+            + (" <b>(best)</b>" if attack is best else ""),
+            _text(attack.auc),
+            _text(attack.privacy),
+            _text(attack.tpr_at_fpr),
+            f"{attack.epsilon.low:.2f}",
+        )
+        for attack in sorted(dossier.evidence.attacks, key=lambda a: -a.auc.value)
+    ]
+    return (
+        "<h2>What a stranger can find out</h2>"
+        '<p class="lead">The outsider queries the product. Above the dashed line an attack is better than chance; the band is the '
+        "interval of the best attack, point by point; the diamond is the policy's limit.</p>"
+        f'<div class="card">{figures.roc(dossier)}'
+        + _key(
+            [
+                ("var(--member)", f"best attack: {best.name.replace('_', ' ')}"),
+                ("var(--other)", "other attacks"),
+                ("var(--bad)", "limit"),
+            ]
+        )
+        + "</div>"
+        + _table(
+            (
+                "attack",
+                "LTU accuracy (AUC)",
+                "privacy",
+                f"TPR at FPR {rate}",
+                "epsilon ≥",
+            ),
+            rows,
+        )
+    )
+
+
+def _people(dossier: Dossier) -> str:
+    evidence = dossier.evidence
+    key = _key([("var(--member)", "members"), ("var(--other)", "non-members")])
+    parts = [
+        "<h2>Who is exposed</h2>",
+        '<p class="lead">If nothing leaked, members and non-members would score alike, and individual privacy would follow the dashed '
+        f"line. {_text(percent(evidence.exposed.value))} of members have an individual privacy below "
+        f"{dossier.policy.limits.exposed_below:g}; without a leak it would be {percent(dossier.policy.limits.exposed_below / 2)}. "
+        "No record stands in this report; bins with fewer than five people are left empty.</p>",
+        f'<div class="two"><div class="card">{figures.scores(dossier)}{key}</div>',
+        f'<div class="card">{figures.individual(dossier)}'
+        + _key(
+            [
+                ("var(--member)", "members"),
+                ("var(--soft)", "if nothing leaked"),
+                ("var(--bad)", "exposed below"),
+            ]
+        )
+        + "</div></div>",
+    ]
+    if evidence.calibration:
+        verdict = "agree with" if evidence.calibration.p_value > 0.01 else "depart from"
+        parts.append(
+            '<p class="lead">The learned attack predicts for each person a probability of membership. Its predictions '
+            f"{verdict} what came true (Spiegelhalter's test, p = {evidence.calibration.p_value:.2g}).</p>"
+            f'<div class="two"><div class="card">{figures.calibration(dossier)}</div></div>'
+        )
+    return "".join(parts)
+
+
+def _insider(dossier: Dossier) -> str:
+    insider = dossier.evidence.insider
+    if insider is None:
+        return ""
+    rows = [
+        (_text(r.name), f"{r.wins:g} of {r.rounds}", _text(r.privacy))
+        for r in insider.regimes
+    ]
+    decided = "decides on" if "insider" in dossier.policy.decides_on else "only shows"
+    return (
+        "<h2>What an insider can find out</h2>"
+        '<p class="lead">The Leave-Two-Unlabeled insider knows the recipe and every tag but two, trains one model with each of the two '
+        f"records, and picks the one whose answers are nearer to the product's. The policy {decided} this threat.</p>"
+        + _table(("regime", "rounds won", "privacy"), rows)
+    )
+
+
+def _groups(dossier: Dossier) -> str:
+    if not dossier.evidence.groups:
+        return ""
+    return (
+        "<h2>Privacy by group</h2>"
+        f'<p class="lead">Groups of at least {dossier.policy.smallest_group} members and non-members; intervals hold together over groups.</p>'
+        f'<div class="card">{figures.groups(dossier)}</div>'
+    )
+
+
+def _controls(dossier: Dossier) -> str:
+    rows = []
+    for control in dossier.controls:
+        word = "behaved" if control.behaved else "misbehaved"
+        rows.append(
+            (
+                _text(control.name),
+                _text(control.privacy),
+                f'<span class="{word}">{word}</span>',
+            )
+        )
+    return (
+        "<h2>Controls</h2>"
+        '<p class="lead">Two products whose answer is known were attacked in the same way: one must be caught, the other must not.</p>'
+        + _table(("product", "privacy", ""), rows)
+        + _list(control.text for control in dossier.controls)
+    )
+
+
+def _findings(dossier: Dossier) -> str:
+    rows = [
+        (
+            f'<span class="{_text(finding.severity)}">{_text(finding.severity)}</span>',
+            f'<span style="white-space:normal">{_text(finding.text)}</span>',
+        )
+        for finding in dossier.findings
+    ]
+    return "<h2>About the data</h2>" + _table(("", "finding"), rows)
+
+
+def _fine_print(dossier: Dossier) -> str:
+    evidence, theorems = dossier.evidence, dossier.evidence.theorems
+    kept = sum(c.outcome == Outcome.KEPT for c in dossier.decision.limits)
+    items = [
+        f"{dossier.records['defender']:,} records trained the product, {dossier.records['reserved']:,} were reserved, "
+        f"{dossier.records['auxiliary']:,} are auxiliary; statistics count people ({evidence.members:,} and {evidence.nonmembers:,}), not rows.",
+        f"{kept} of {len(dossier.decision.limits)} limits are kept with confidence. Intervals cover the draw of records for this very product, not re-runs of its training.",
+        f"The attacks show an epsilon of at least {evidence.epsilon.low:.2f}; on so many records no attack could have shown more than {evidence.epsilon_ceiling:.2f}.",
+        f"The product errs on {percent(theorems['error_defender'])} of members and {percent(theorems['error_reserved'])} of non-members; by Theorem 2 of the LTU paper "
+        f"this gap alone gives an attacker an accuracy of {theorems['theorem_2_zero_one']:.3f}, and the loss gives {theorems['theorem_1']:.3f} (Theorem 1).",
+        "Attack results speak only of the attacks that were run. Only a mechanism's guarantee, such as differential privacy, speaks of all; none is claimed here."
+        if dossier.provenance.claimed_epsilon is None
+        else f"An epsilon of {dossier.provenance.claimed_epsilon:g} is claimed by whoever trained the product; this audit can refute it but not prove it.",
+    ]
+    return "<h2>What to keep in mind</h2>" + _list(items)
+
+
+def _glossary() -> str:
+    entries = "".join(
+        f"<dt>{_text(word)}</dt><dd>{_text(GLOSSARY[word])}</dd>" for word in GLOSSARY
+    )
+    return f"<h2>Glossary</h2><dl>{entries}</dl>"
+
+
+def _repeat(dossier: Dossier) -> str:
+    provenance = dossier.provenance
+    versions = ", ".join(
+        f"{name} {version}" for name, version in provenance.versions.items()
+    )
+    return (
+        "<h2>How to repeat it</h2>"
+        f"<pre>{_text(dossier.repeat)}</pre>"
+        f"<p>Seed {dossier.seed}. Recipe <code>{_text(provenance.recipe or 'unknown')}</code>. Data fingerprint "
+        f"<code>{_text(provenance.data_fingerprint[:16])}</code>. Versions: {_text(versions)}.</p>"
+    )

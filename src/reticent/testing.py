@@ -1,0 +1,145 @@
+"""Contracts that every trainer and attack must pass; public, so that others can run them.
+
+Statistical checks state their false-alarm rate: correct code fails them once in a million.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reticent._random import stream
+from reticent.attack import Attack, Challenge, Knowledge, Scores, SealedTags
+from reticent.data import Table
+from reticent.evidence import ltu_accuracy
+from reticent.product import Trainer
+
+__all__ = ["FALSE_ALARM", "check_attack", "check_trainer"]
+
+FALSE_ALARM = 1e-6
+
+
+def check_attack(attack: Attack, *, seed: int = 42) -> None:
+    """Assert that an attack catches a product that memorises and spares one that cannot know.
+
+    Also: larger scores mean members, one finite score a record, the same stream gives the
+    same scores, and a record's own tag does not reach its score.
+
+    Parameters
+    ----------
+    attack : Attack
+        What to check.
+    seed : int
+        Seed of the made-up products.
+
+    Raises
+    ------
+    AssertionError
+        If the attack breaks the contract.
+    """
+    rng = stream(seed, f"check_attack/{attack.name}")
+    n, classes = 400, 3
+    tags = np.arange(2 * n) < n
+    labels = rng.integers(classes, size=2 * n)
+    vague = rng.dirichlet(np.full(classes, 2.0), size=2 * n)
+    sure = 0.05 * vague + 0.95 * np.eye(classes)[labels]
+    leaky = Challenge(probabilities=np.where(tags[:, None], sure, vague), labels=labels)
+    quiet = Challenge(probabilities=vague, labels=labels)
+
+    scores = _score(attack, leaky, tags, seed)
+    assert scores.values.shape == (2 * n,), "an attack gives one score per record"
+    assert np.isfinite(scores.values).all(), "scores are finite"
+    caught = ltu_accuracy(
+        scores.values[tags], scores.values[~tags], level=1 - FALSE_ALARM
+    )
+    assert caught.low > 0.5, (
+        f"a memorising product was not caught (or the direction of scores is wrong): {caught}"
+    )
+    again = _score(attack, leaky, tags, seed)
+    assert np.array_equal(scores.values, again.values), (
+        "the same stream, the same scores"
+    )
+
+    spared = _score(attack, quiet, tags, seed)
+    null = ltu_accuracy(
+        spared.values[tags], spared.values[~tags], level=1 - FALSE_ALARM
+    )
+    assert null.low <= 0.5 <= null.high, (
+        f"a product that knows nothing was caught: {null}"
+    )
+    # Turning one record's tag round must leave its own score as it is.
+    units = np.arange(2 * n)
+    units[-1] = 0  # the two are one unit: sealed together, in one fold, in both runs
+    same = tags.copy()
+    same[-1] = same[0]
+    flipped = same.copy()
+    flipped[[0, -1]] = ~same[0]
+    first = attack.score(
+        quiet,
+        knowledge=Knowledge(tags=_PinnedTags(same, units)),
+        rng=stream(seed, "check_attack/tag"),
+    )
+    second = attack.score(
+        quiet,
+        knowledge=Knowledge(tags=_PinnedTags(flipped, units)),
+        rng=stream(seed, "check_attack/tag"),
+    )
+    assert np.array_equal(first.values[[0, -1]], second.values[[0, -1]]), (
+        "a record's own tag reached the attack that scored it"
+    )
+
+
+def check_trainer(trainer: Trainer, table: Table, *, seed: int = 42) -> None:
+    """Assert that a trainer gives probabilities, repeats itself, and leaves its table alone.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        What to check.
+    table : Table
+        Records it can learn from.
+    seed : int
+        Training seed.
+
+    Raises
+    ------
+    AssertionError
+        If the trainer breaks the contract.
+    """
+    before = table.features.copy(deep=True)
+    first = trainer.train(table, seed=seed)
+    second = trainer.train(table, seed=seed)
+    assert before.equals(table.features), "a trainer must not change its table"
+    p = first.predict_proba(table.features)
+    assert p.shape == (len(table), len(table.classes)), "one column a class"
+    assert np.isfinite(p).all(), "probabilities are finite"
+    assert ((p >= 0) & (p <= 1)).all(), "probabilities lie between 0 and 1"
+    assert np.allclose(p, second.predict_proba(table.features)), (
+        "the same table and seed must give the same product"
+    )
+    accuracy = float(np.mean(p.argmax(axis=1) == table.target))
+    majority = float(np.bincount(table.target).max() / len(table))
+    assert accuracy > majority, "a trainer must learn something from its own records"
+    assert trainer.recipe, "a trainer says how it can be made again"
+
+
+class _PinnedTags(SealedTags):
+    """Folds that depend on the position of a record alone, so that tags can be compared."""
+
+    def __init__(self, tags: NDArray[np.bool_], units: NDArray[np.int64]) -> None:
+        super().__init__(tags, units)
+        self._pinned, self._units = tags, units
+
+    def folds(self, count, *, rng):  # type: ignore[no-untyped-def]
+        rng.random()
+        fold = self._units % count
+        for k in range(count):
+            learn = np.flatnonzero(fold != k)
+            yield learn, self._pinned[learn], np.flatnonzero(fold == k)
+
+
+def _score(
+    attack: Attack, challenge: Challenge, tags: NDArray[np.bool_], seed: int
+) -> Scores:
+    knowledge = Knowledge(tags=SealedTags(tags, np.arange(len(tags))))
+    return attack.score(
+        challenge, knowledge=knowledge, rng=stream(seed, "check_attack/score")
+    )

@@ -1,0 +1,6 @@
+"""Turn records into products."""
+
+from reticent.train.models import EstimatorTrainer, standard_preprocessing
+from reticent.train.spec import parse_trainer
+
+__all__ = ["EstimatorTrainer", "parse_trainer", "standard_preprocessing"]

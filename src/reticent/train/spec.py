@@ -1,0 +1,190 @@
+"""Read a trainer from one line of text, without evaluating it as code."""
+
+import ast
+import hashlib
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reticent._check import nearest
+from reticent.errors import InvalidSpec
+from reticent.train.models import EstimatorTrainer, wants_raw_columns
+
+__all__ = ["parse_trainer"]
+
+_PACKAGES = ("sklearn", "xgboost")
+_MAKERS = ("make_pipeline", "make_union", "make_column_transformer")
+
+
+def parse_trainer(text: str, *, preprocess: bool = True) -> EstimatorTrainer:
+    """Return the trainer that a line of text describes.
+
+    Either a call with literal arguments, such as
+    ``sklearn.ensemble.RandomForestClassifier(n_estimators=200)``, possibly with other such
+    calls as arguments (``sklearn.pipeline.make_pipeline(...)``); or ``module:callable``, a
+    function of the user that returns an unfitted estimator. A call is parsed, its class looked
+    up in scikit-learn or XGBoost, and its arguments read as literals: no expression is
+    evaluated. A ``module:callable`` is imported and called, as any program's own code.
+
+    Parameters
+    ----------
+    text : str
+        The description.
+    preprocess : bool
+        Whether imputation, one-hot coding and scaling go before it; a pipeline that begins
+        with a ``ColumnTransformer`` treats the raw columns itself.
+
+    Raises
+    ------
+    InvalidSpec
+        If the text is not of this form or names nothing that exists.
+
+    Examples
+    --------
+    >>> parse_trainer("sklearn.tree.DecisionTreeClassifier(max_depth=3)").recipe
+    'sklearn.tree.DecisionTreeClassifier(max_depth=3)'
+    >>> parse_trainer("sklearn.tree.DecisionTreeClassifier(max_depth=open('x'))")
+    Traceback (most recent call last):
+    ...
+    reticent.errors.InvalidSpec: 'open' in the trainer is not a class of sklearn or xgboost ...
+    """
+    text = text.strip()
+    is_call = "(" in text
+    if ":" in text and not is_call:
+        make: _FromModule | _FromCall = _FromModule(text)
+    else:
+        make = _FromCall(text if is_call else text + "()")
+    estimator = make()
+    if not hasattr(estimator, "fit"):
+        raise InvalidSpec(
+            f"{text!r} gives a {type(estimator).__name__} without a fit method, so it cannot be trained; "
+            "name a classifier."
+        )
+    return EstimatorTrainer(
+        make=make,
+        recipe=text,
+        preprocess=preprocess and not wants_raw_columns(estimator),
+        source=make.source() if isinstance(make, _FromModule) else "",
+    )
+
+
+@dataclass(frozen=True)
+class _FromModule:
+    """A function of the user, imported when it is needed (also in worker processes)."""
+
+    name: str
+
+    def __call__(self) -> Any:
+        module_name, _, attribute = self.name.partition(":")
+        try:
+            module = importlib.import_module(module_name)
+        except ImportError as error:
+            raise InvalidSpec(
+                f"the module {module_name!r} of the trainer {self.name!r} cannot be imported ({error}); "
+                "run reticent from its folder or install it."
+            ) from error
+        function = getattr(module, attribute, None)
+        if not callable(function):
+            raise InvalidSpec(
+                f"the module {module_name!r} has no function {attribute!r}; "
+                f"{nearest(attribute, [n for n in dir(module) if not n.startswith('_')])}."
+            )
+        return function()
+
+    def source(self) -> str:
+        """Return a hash of the file the function stands in."""
+        module = importlib.import_module(self.name.partition(":")[0])
+        file = getattr(module, "__file__", None)
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
+
+
+@dataclass(frozen=True)
+class _FromCall:
+    """A call with literal arguments, read again for each training."""
+
+    text: str
+
+    def __call__(self) -> Any:
+        try:
+            tree = ast.parse(self.text, mode="eval")
+        except SyntaxError as error:
+            raise InvalidSpec(
+                f"the trainer {self.text!r} cannot be read ({error.msg}); write it as "
+                '"package.Class(name=value)" or "module:function".'
+            ) from error
+        return _build(tree.body)
+
+
+def _build(node: ast.expr) -> Any:
+    """Return the estimator a call describes, or the literal that any other node is."""
+    if isinstance(node, ast.Call):
+        maker = _look_up(_dotted(node.func))
+        if any(keyword.arg is None for keyword in node.keywords):
+            raise InvalidSpec(
+                "'**' in the trainer hides its arguments; write them out as name=value."
+            )
+        positional = [_build(argument) for argument in node.args]
+        named = {str(keyword.arg): _build(keyword.value) for keyword in node.keywords}
+        try:
+            return maker(*positional, **named)
+        except TypeError as error:
+            raise InvalidSpec(
+                f"{_dotted(node.func)} does not take these arguments ({error}); check their names."
+            ) from error
+    if isinstance(node, ast.List | ast.Tuple):
+        items = [_build(item) for item in node.elts]
+        return items if isinstance(node, ast.List) else tuple(items)
+    try:
+        return ast.literal_eval(node)
+    except ValueError as error:
+        raise InvalidSpec(
+            f"{ast.unparse(node)!r} in the trainer is not a literal, and nothing else is evaluated; "
+            "write numbers, text, True, False, None, or lists of them."
+        ) from error
+
+
+def _dotted(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value)}.{node.attr}"
+    if isinstance(node, ast.Name):
+        return node.id
+    raise InvalidSpec(
+        f"{ast.unparse(node)!r} in the trainer is not a name; write package.Class(name=value)."
+    )
+
+
+def _look_up(name: str) -> Any:
+    module_name, _, attribute = name.rpartition(".")
+    if module_name.split(".")[0] not in _PACKAGES or attribute.startswith("_"):
+        raise InvalidSpec(
+            f"{name!r} in the trainer is not a class of {' or '.join(_PACKAGES)} by its full name; "
+            "name such a class, or pass your own function as module:function."
+        )
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        hint = (
+            "install reticent[xgboost]"
+            if name.startswith("xgboost")
+            else "check its name"
+        )
+        raise InvalidSpec(
+            f"the module {module_name!r} of the trainer cannot be imported ({error}); {hint}."
+        ) from error
+    found = getattr(module, attribute, None)
+    from sklearn.base import BaseEstimator
+
+    if attribute in _MAKERS and found is not None:
+        return found
+    if not (isinstance(found, type) and issubclass(found, BaseEstimator)):
+        known = [
+            n
+            for n in dir(module)
+            if isinstance(getattr(module, n), type)
+            and issubclass(getattr(module, n), BaseEstimator)
+        ]
+        raise InvalidSpec(
+            f"{module_name} has no estimator {attribute!r}; {nearest(attribute, known)}."
+        )
+    return found
