@@ -165,7 +165,9 @@ def main() -> None:
         joblib.delayed(cell)(*job) for job in jobs
     )
     from page import write_page
+    from pairing import main as write_pairing
 
+    write_pairing(options.data, options.cells / "pairing.json")
     write_page(options.cells, Path("docs/experiments/ltu_table_1.md"), options.rounds)
 
 

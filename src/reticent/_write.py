@@ -17,9 +17,11 @@ def write_text(path: Path, text: str, *, mode: int | None = None) -> None:
     """
     part = path.with_name(path.name + ".part")
     try:
-        part.write_text(text, encoding="utf-8")
-        if mode is not None:
+        if mode is not None:  # closed to others before there is anything to read
+            part.unlink(missing_ok=True)
+            part.touch(mode=mode)
             part.chmod(mode)
+        part.write_text(text, encoding="utf-8")
         part.replace(path)
     except OSError as error:
         raise OutputRefused(

@@ -169,7 +169,9 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except ReticentError as error:
-        typer.echo(f"error: {error}", err=True)
+        # A cause quoted in it may have several lines.
+        sentence = " ".join(str(error).split())
+        typer.echo(f"error: {sentence}", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
         _interrupted()

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.preprocessing import OrdinalEncoder
 
+from reticent._threads import one_thread
 from reticent.data._findings import Finding, Severity
 from reticent.data._split import Split
 from reticent.data._table import ColumnKind, Table
@@ -100,8 +101,9 @@ def blind_baseline(split: Split, *, rng: np.random.Generator) -> BlindBaseline:
             early_stopping=False,
             random_state=int(rng.integers(2**31 - 1)),
         )
-        model.fit(matrix[learn], tags[learn])
-        scores = model.decision_function(matrix[judge])
+        with one_thread():
+            model.fit(matrix[learn], tags[learn])
+            scores = model.decision_function(matrix[judge])
         accuracy, p_value = _permutation_test(
             scores, tags[judge], unit_of_row[judge], rng=rng
         )

@@ -1,6 +1,8 @@
 """Read and validate a table from a file or a data frame."""
 
 import tomllib
+import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -90,19 +92,27 @@ def read_schema(path: Path | str) -> Schema:
                 f"{nearest(key, ['columns', 'missing'])}."
             )
     kinds = [kind.value for kind in ColumnKind]
-    for name, kind in content.get("columns", {}).items():
+    declared = content.get("columns", {})
+    if not isinstance(declared, dict):
+        raise InvalidTable(
+            f"columns is {declared!r} in the schema {path}; write a table [columns] with name = kind."
+        )
+    for name, kind in declared.items():
         if kind not in kinds:
             raise InvalidTable(
                 f"column {name!r} of the schema {path} is declared {kind!r}; {nearest(str(kind), kinds)}."
             )
-    columns = {
-        name: ColumnKind(kind) for name, kind in content.get("columns", {}).items()
-    }
+    columns = {name: ColumnKind(kind) for name, kind in declared.items()}
     if not columns:
         raise InvalidTable(
             f"the schema {path} declares no column; add a table [columns] with name = kind."
         )
     if "missing" in content:
+        if not isinstance(content["missing"], list):
+            raise InvalidTable(
+                f"missing is {content['missing']!r} in the schema {path}; "
+                'write a list such as missing = ["?", "-9"].'
+            )
         return Schema(columns=columns, missing=tuple(map(str, content["missing"])))
     return Schema(columns=columns)
 
@@ -154,6 +164,9 @@ def table_from_frame(
         )
     frame, labels = frame[known].reset_index(drop=True), labels[known]
     classes, codes = _classes(labels, _called(target), name)
+    if schema is not None:  # a schema may declare the columns that are no features, too
+        its = {c: kind for c, kind in schema.columns.items() if c not in used}
+        schema = replace(schema, columns=its)
     features, schema = _features(frame, schema, name)
     rows = np.flatnonzero(known)
     return Table(
@@ -185,15 +198,19 @@ def _read_frame(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
     name = path.name.lower()
     try:
         if name.endswith((".parquet", ".pq")):
-            frame = pd.read_parquet(path)
+            frame = _without_missing(pd.read_parquet(path), missing)
         elif name.endswith((".csv", ".csv.gz")):
-            frame = pd.read_csv(
-                path,
-                keep_default_na=False,
-                na_values=list(missing),
-                skipinitialspace=True,
-                low_memory=False,
-            )
+            with warnings.catch_warnings():
+                # Rows longer than the header: which value is whose is not known.
+                warnings.simplefilter("error", pd.errors.ParserWarning)
+                frame = pd.read_csv(
+                    path,
+                    index_col=False,
+                    keep_default_na=False,
+                    na_values=list(missing),
+                    skipinitialspace=True,
+                    low_memory=False,
+                )
         else:
             raise InvalidTable(
                 f"the file {path} is neither .csv, .csv.gz nor .parquet, the formats that are read; "
@@ -213,6 +230,15 @@ def _read_frame(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
             "table of records with a target; save it as CSV with a header line and commas."
         )
     return frame
+
+
+def _without_missing(frame: pd.DataFrame, missing: tuple[str, ...]) -> pd.DataFrame:
+    """Return a frame in which texts that mean "missing" are missing, as in text files."""
+    made = {}
+    for column, values in frame.items():
+        is_text = pd.api.types.is_string_dtype(values)
+        made[column] = values.mask(values.isin(missing)) if is_text else values
+    return pd.DataFrame(made)
 
 
 def _column(
@@ -313,7 +339,13 @@ def _kind(values: pd.Series) -> ColumnKind:
         return ColumnKind.NUMERIC
     if isinstance(values.dtype, pd.CategoricalDtype):
         return ColumnKind.CATEGORICAL
-    present = {str(v).lower() for v in values.dropna().unique()[:10]}
+    try:
+        present = {str(v).lower() for v in values.dropna().unique()[:10]}
+    except TypeError as error:
+        raise InvalidTable(
+            f"column {values.name!r} holds lists or other nested values, which are no table cells; "
+            "give each of their parts a column."
+        ) from error
     if present and present <= {"true", "false"}:
         return ColumnKind.BOOLEAN
     if pd.api.types.is_datetime64_any_dtype(values):
@@ -333,7 +365,7 @@ def _values(values: pd.Series, kind: ColumnKind) -> pd.Series:
             dtype=np.float64,
         )
     if pd.api.types.is_datetime64_any_dtype(values):
-        days = (values - pd.Timestamp(0)).dt.total_seconds() / 86_400
+        days = (values - pd.Timestamp(0, tz=values.dt.tz)).dt.total_seconds() / 86_400
         return days.astype(np.float64).reset_index(drop=True)
     numbers = pd.to_numeric(values, errors="coerce").astype(np.float64)
     wrong = int((numbers.isna() & ~values.isna()).sum())

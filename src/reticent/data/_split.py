@@ -43,6 +43,11 @@ class Split:
                     f"the {name} part has {len(part)} records but at least {SMALLEST_PART} are "
                     "needed to say anything; bring a larger table or divide it otherwise."
                 )
+            if name != "auxiliary" and len(np.unique(part.units)) < 2:
+                raise InvalidSplit(
+                    f"all {len(part)} records of the {name} part belong to one unit, so there is nobody to "
+                    "compare; bring records of more people."
+                )
         for i, (name, part) in enumerate(named):
             for other_name, other in named[i + 1 :]:
                 shared = len(np.intersect1d(part.units, other.units))

@@ -31,7 +31,7 @@ class Estimate:
     Examples
     --------
     >>> print(Estimate(value=0.63, low=0.62, high=0.64, level=0.95, method="DeLong"))
-    0.63 [0.62, 0.64]
+    0.630 [0.620, 0.640]
     """
 
     value: float
@@ -92,7 +92,7 @@ def best_of(estimates: Sequence[Estimate], *, level: float) -> Estimate:
     >>> a = Estimate(value=0.60, low=0.55, high=0.65, level=0.975, method="DeLong")
     >>> b = Estimate(value=0.58, low=0.57, high=0.59, level=0.975, method="DeLong")
     >>> print(best_of([a, b], level=0.95))
-    0.6 [0.57, 0.65]
+    0.60 [0.57, 0.65]
     """
     if not estimates:
         raise InvalidInput(

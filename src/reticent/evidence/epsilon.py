@@ -56,7 +56,7 @@ def epsilon_lower_bound(
     --------
     >>> import numpy as np
     >>> round(epsilon_lower_bound(np.arange(100) + 100.0, np.arange(100.0), level=0.95).low, 2)
-    2.53
+    2.41
     >>> epsilon_lower_bound(np.arange(100.0), np.arange(100.0), level=0.95).low
     0.0
     """
@@ -97,7 +97,7 @@ def epsilon_ceiling(members: int, nonmembers: int, *, level: float) -> float:
     Examples
     --------
     >>> round(epsilon_ceiling(100, 100, level=0.95), 2)
-    2.53
+    2.41
     """
     total = members + nonmembers
     prior = members / total

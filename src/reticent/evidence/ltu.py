@@ -127,7 +127,7 @@ def ltu_accuracy(
     Examples
     --------
     >>> print(ltu_accuracy([3.0, 4.0, 5.0, 6.0], [1.0, 2.0, 3.5, 4.5], level=0.95))
-    0.812 [0.355, 0.972]
+    0.81 [0.33, 0.97]
     """
     if isinstance(members, PairWins):
         wins = members
@@ -170,7 +170,7 @@ def privacy_from_accuracy(accuracy: Estimate) -> Estimate:
     --------
     >>> a = Estimate(value=0.75, low=0.7, high=0.8, level=0.95, method="DeLong")
     >>> print(privacy_from_accuracy(a))
-    0.5 [0.4, 0.6]
+    0.50 [0.40, 0.60]
     """
     return replace(
         accuracy,
@@ -190,7 +190,7 @@ def privacy_from_rounds(wins: float, rounds: int, *, level: float) -> Estimate:
     Examples
     --------
     >>> print(privacy_from_rounds(100, 100, level=0.95))
-    0 [0, 0.072]
+    0 [0, 0.07]
     """
     return privacy_from_accuracy(clopper_pearson(wins, rounds, level=level))
 
@@ -234,7 +234,7 @@ def utility(
     Examples
     --------
     >>> print(utility(90, 100, classes=10, level=0.95))
-    0.889 [0.805, 0.946]
+    0.89 [0.80, 0.95]
     """
     if classes < 2:
         raise InvalidInput(

@@ -61,7 +61,7 @@ def tpr_at_fpr(
     >>> import numpy as np
     >>> nonmembers = np.arange(1000.0)
     >>> print(tpr_at_fpr(nonmembers + 100, nonmembers, fpr=0.01, level=0.95))
-    0.11 [0.086, 0.141]
+    0.11 [0.08, 0.14]
     """
     return roc_points(members, nonmembers, fprs=[fpr], level=level)[0].tpr
 
@@ -80,7 +80,7 @@ def exposed_share(
     >>> import numpy as np
     >>> nonmembers = np.arange(1000.0)
     >>> print(exposed_share(nonmembers, nonmembers, below=0.1, level=0.95))
-    0.05 [0.026, 0.08]
+    0.05 [0.02, 0.09]
     """
     return tpr_at_fpr(
         members, nonmembers, fpr=in_open_unit(below, "below") / 2, level=level

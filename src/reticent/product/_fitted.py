@@ -29,11 +29,15 @@ class FittedProduct:
         Names of the classes, in the table's order.
     warnings : tuple of str
         What the estimator warned of while it was trained.
+    learned : tuple of str
+        Names behind the class numbers 0, 1, ... that the estimator was trained on, as
+        reticent's trainers do; empty if it was trained on names, or if that is not known.
     """
 
     estimator: Any
     classes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+    learned: tuple[str, ...] = ()
 
     @property
     def has_probabilities(self) -> bool:
@@ -52,11 +56,9 @@ class FittedProduct:
     def outputs(self, features: pd.DataFrame) -> NDArray[np.float64]:
         """Return probabilities if there are any, else decision values, one column a class."""
         if self.has_probabilities:
-            raw = np.asarray(self.estimator.predict_proba(features), dtype=np.float64)
+            raw = self._ask("predict_proba", features)
         elif hasattr(self.estimator, "decision_function"):
-            raw = np.asarray(
-                self.estimator.decision_function(features), dtype=np.float64
-            )
+            raw = self._ask("decision_function", features)
             if raw.ndim == 1:
                 raw = np.column_stack([-raw, raw])
         else:
@@ -73,11 +75,25 @@ class FittedProduct:
             )
         return aligned
 
+    def _ask(self, method: str, features: pd.DataFrame) -> NDArray[np.float64]:
+        try:
+            answers = getattr(self.estimator, method)(features)
+            return np.asarray(answers, dtype=np.float64)
+        except Exception as error:
+            reason = " ".join(str(error).split())[:200] or "(no message)"
+            raise InvalidPredictions(
+                f"the product raised {type(error).__name__} when asked about {len(features)} records: {reason}; "
+                f"try its {method} on this table outside reticent first."
+            ) from error
+
     def _aligned(self, raw: NDArray[np.float64], rows: int) -> NDArray[np.float64]:
         own = getattr(self.estimator, "classes_", None)
-        names = (
-            self._own_names(own) if own is not None else list(range(len(self.classes)))
-        )
+        if own is not None:
+            names = self._own_names(own)
+        elif self.learned:
+            names = self._own_names(range(len(self.learned)))
+        else:
+            names = list(range(len(self.classes)))
         if raw.ndim != 2 or raw.shape != (rows, len(names)):
             raise InvalidPredictions(
                 f"the product's outputs have the shape {raw.shape} where ({rows}, {len(names)}) was expected: "
@@ -100,11 +116,18 @@ class FittedProduct:
             else str(c)
             for c in own
         ]
+        if self.learned and _are_numbers(texts, below=len(self.learned)):
+            # Else the class number 2 could be taken for a class of the table called "2".
+            texts = [self.learned[int(text)] for text in texts]
         if all(text in by_name for text in texts):
             return [by_name[text] for text in texts]
-        if all(text.isdigit() and int(text) < len(self.classes) for text in texts):
+        if not self.learned and _are_numbers(texts, below=len(self.classes)):
             return [int(text) for text in texts]
         raise InvalidPredictions(
             f"the product knows the classes {', '.join(texts[:6])} but the table has "
             f"{', '.join(self.classes[:6])}; audit it on the target it was trained for."
         )
+
+
+def _are_numbers(texts: Sequence[str], *, below: int) -> bool:
+    return all(text.isdigit() and int(text) < below for text in texts)

@@ -15,13 +15,71 @@ __all__ = ["Provenance", "load_product", "save_product", "versions"]
 
 MODEL_FILE, PROVENANCE_FILE = "product.skops", "provenance.json"
 _PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib", ".sav", ".pt", ".pth")
-# Types that skops does not know but that only hold parameters and trees.
-_TRUSTED_PREFIXES = (
-    "sklearn.",
-    "numpy.",
-    "scipy.",
-    "xgboost.sklearn.",
-    "xgboost.core.",
+# What skops does not trust by itself but common classifiers are made of: types that only hold
+# parameters, trees and distances, and a few pure functions. Exact names, never whole packages:
+# numpy.testing alone has functions that execute text. skops leaves out Tree and TreePredictor
+# because a crafted one can crash the process; without them no forest could be audited.
+_TRUSTED = frozenset(
+    [
+        "numpy.dtype",
+        "sklearn.calibration._CalibratedClassifier",
+        "sklearn.calibration._SigmoidCalibration",
+        "sklearn.calibration._TemperatureScaling",
+        "sklearn.compose._column_transformer.make_column_selector",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.feature_selection._mutual_info.mutual_info_classif",
+        "sklearn.feature_selection._univariate_selection.f_classif",
+        "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
+        "sklearn.impute._iterative.IterativeImputer",
+        "sklearn.impute._iterative._ImputerTriplet",
+        "sklearn.metrics._classification.accuracy_score",
+        "sklearn.metrics._classification.balanced_accuracy_score",
+        "sklearn.metrics._scorer._CurveScorer",
+        "sklearn.metrics._scorer._PassthroughScorer",
+        "sklearn.metrics._scorer._Scorer",
+        "sklearn.model_selection._split.StratifiedKFold",
+        "sklearn.multiclass._ConstantPredictor",
+        "sklearn.neighbors._ball_tree.BallTree",
+        "sklearn.neighbors._kd_tree.KDTree",
+        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+        "sklearn.tree._tree.Tree",
+        "sklearn.utils._bunch.Bunch",
+        "sklearn.utils._metadata_requests.MetadataRequest",
+        "sklearn.utils._metadata_requests.MethodMetadataRequest",
+        "xgboost.core.Booster",
+        "xgboost.sklearn.XGBClassifier",
+        "xgboost.sklearn.XGBRFClassifier",
+        *(
+            f"sklearn.gaussian_process.kernels.{kernel}"
+            for kernel in (
+                "ConstantKernel",
+                "DotProduct",
+                "ExpSineSquared",
+                "Exponentiation",
+                "Matern",
+                "Product",
+                "RBF",
+                "RationalQuadratic",
+                "Sum",
+                "WhiteKernel",
+            )
+        ),
+        *(
+            f"sklearn.metrics._dist_metrics.{metric}Distance{bits}"
+            for metric in (
+                "BrayCurtis",
+                "Canberra",
+                "Chebyshev",
+                "Euclidean",
+                "Hamming",
+                "Haversine",
+                "Manhattan",
+                "Minkowski",
+            )
+            for bits in (32, 64)
+        ),
+    ]
 )
 
 
@@ -83,9 +141,8 @@ def save_product(
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        content = skops.io.dumps(product.estimator)
         part = folder / (MODEL_FILE + ".part")
-        part.write_bytes(content)
+        part.write_bytes(skops.io.dumps(product.estimator))
         part.replace(folder / MODEL_FILE)
     except OSError as error:
         raise OutputRefused(
@@ -96,9 +153,8 @@ def save_product(
             f"{type(product.estimator).__name__} cannot be stored without pickle ({error}); "
             "use a scikit-learn or XGBoost model."
         ) from error
-    write_text(
-        folder / PROVENANCE_FILE, json.dumps(asdict(provenance), indent=2) + "\n"
-    )
+    content = {**asdict(provenance), "learned": product.learned}
+    write_text(folder / PROVENANCE_FILE, json.dumps(content, indent=2) + "\n")
     return folder
 
 
@@ -140,7 +196,7 @@ def load_product(
         unknown = [
             name
             for name in skops.io.get_untrusted_types(file=file)
-            if not name.startswith(_TRUSTED_PREFIXES) and name not in trust
+            if name not in _TRUSTED and name not in trust
         ]
     except Exception as error:
         raise UnsafeProduct(
@@ -152,19 +208,21 @@ def load_product(
             "foreign code; read that code, then name each type with --trust."
         )
     estimator = skops.io.load(file, trusted=skops.io.get_untrusted_types(file=file))
-    return FittedProduct(estimator=estimator, classes=classes), _read_provenance(
-        file.parent / PROVENANCE_FILE
-    )
+    provenance, learned = _read_provenance(file.parent / PROVENANCE_FILE)
+    product = FittedProduct(estimator=estimator, classes=classes, learned=learned)
+    return product, provenance
 
 
-def _read_provenance(file: Path) -> Provenance:
+def _read_provenance(file: Path) -> tuple[Provenance, tuple[str, ...]]:
+    """Return the provenance, and the classes behind the numbers the product was trained on."""
     if not file.is_file():
-        return Provenance()
+        return Provenance(), ()
     try:
         content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         content["classes"] = tuple(content.get("classes", ()))
-        return Provenance(**content)
-    except (ValueError, TypeError) as error:
+        learned = tuple(content.pop("learned", ()))
+        return Provenance(**content), learned
+    except (ValueError, TypeError, AttributeError) as error:
         raise InvalidInput(
             f"the provenance {file} cannot be read ({error}); delete it to audit the product as one of unknown origin."
         ) from error

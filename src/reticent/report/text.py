@@ -45,14 +45,14 @@ def print_report(dossier: Dossier, console: Console) -> None:
     """Print the report: verdict first, then why, then the numbers."""
     evidence = dossier.evidence
     console.print()
-    console.print(Text(dossier.verdict, style=_STYLE[dossier.verdict]), end="  ")
-    console.print(
-        Text(
-            f"{dossier.subject.get('product', '')} on {dossier.subject.get('table', 'the table')}, "
-            f"policy '{dossier.policy.name}'",
-            style="dim",
-        )
+    subject = dossier.subject
+    headline = Text(dossier.verdict, style=_STYLE[dossier.verdict])
+    headline.append(
+        f"  {subject.get('product', 'product')} on {subject.get('table', 'the table')}, "
+        f"policy '{dossier.policy.name}'",
+        style="not bold dim",
     )
+    console.print(headline)
     console.print()
     console.print(Padding(Text(" ".join(dossier.summary)), (0, 2)))
     console.print()

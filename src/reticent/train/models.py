@@ -15,7 +15,12 @@ from reticent.data import ColumnKind, Schema, Table
 from reticent.errors import InvalidPredictions, ReticentError, TrainerFailed
 from reticent.product import FittedProduct
 
-__all__ = ["EstimatorTrainer", "standard_preprocessing", "wants_raw_columns"]
+__all__ = [
+    "EstimatorTrainer",
+    "first_line",
+    "standard_preprocessing",
+    "wants_raw_columns",
+]
 
 
 def standard_preprocessing(schema: Schema) -> ColumnTransformer:
@@ -40,7 +45,9 @@ def standard_preprocessing(schema: Schema) -> ColumnTransformer:
         steps.append(("boolean", fill, boolean))
     if categorical:
         code = make_pipeline(
-            SimpleImputer(strategy="constant", fill_value="(missing)"),
+            SimpleImputer(
+                strategy="constant", fill_value="(missing)", keep_empty_features=True
+            ),
             OneHotEncoder(
                 handle_unknown="infrequent_if_exist",
                 max_categories=60,
@@ -53,8 +60,10 @@ def standard_preprocessing(schema: Schema) -> ColumnTransformer:
 
 def wants_raw_columns(estimator: object) -> bool:
     """Whether an estimator is a pipeline that treats the raw columns itself."""
-    return isinstance(estimator, Pipeline) and isinstance(
-        estimator.steps[0][1], ColumnTransformer
+    return (
+        isinstance(estimator, Pipeline)
+        and len(estimator.steps) > 0
+        and isinstance(estimator.steps[0][-1], ColumnTransformer)
     )
 
 
@@ -115,7 +124,7 @@ class EstimatorTrainer:
                 raise
             except Exception as error:
                 raise TrainerFailed(
-                    f"the trainer {self.recipe} raised {type(error).__name__}: {_first_line(error)}; "
+                    f"the trainer {self.recipe} raised {type(error).__name__}: {first_line(error)}; "
                     "try it on this table outside reticent first."
                 ) from error
         if not hasattr(estimator, "predict_proba") and not hasattr(
@@ -128,15 +137,18 @@ class EstimatorTrainer:
         return FittedProduct(
             estimator=estimator,
             classes=table.classes,
-            warnings=tuple(sorted({_first_line(w.message) for w in caught})),
+            learned=table.classes,
+            warnings=tuple(sorted({first_line(w.message) for w in caught})),
         )
 
     def _seeded(self, seed: int) -> Any:
         try:
             estimator = self.make()
+        except ReticentError:
+            raise
         except Exception as error:
             raise TrainerFailed(
-                f"the trainer {self.recipe} could not be made: {type(error).__name__}: {_first_line(error)}; "
+                f"the trainer {self.recipe} could not be made: {type(error).__name__}: {first_line(error)}; "
                 "check its arguments."
             ) from error
         if not hasattr(estimator, "fit"):
@@ -171,6 +183,7 @@ def _whole_repr(estimator: Any) -> str:
         return repr(estimator)
 
 
-def _first_line(error: object) -> str:
+def first_line(error: object) -> str:
+    """Return the first line of an exception's or warning's message."""
     lines = str(error).strip().splitlines()
     return lines[0][:200] if lines else "(no message)"

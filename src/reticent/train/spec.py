@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from reticent._check import nearest
-from reticent.errors import InvalidSpec
-from reticent.train.models import EstimatorTrainer, wants_raw_columns
+from reticent.errors import InvalidSpec, TrainerFailed
+from reticent.train.models import EstimatorTrainer, first_line, wants_raw_columns
 
 __all__ = ["parse_trainer"]
 
@@ -44,10 +44,10 @@ def parse_trainer(text: str, *, preprocess: bool = True) -> EstimatorTrainer:
     --------
     >>> parse_trainer("sklearn.tree.DecisionTreeClassifier(max_depth=3)").recipe
     'sklearn.tree.DecisionTreeClassifier(max_depth=3)'
-    >>> parse_trainer("sklearn.tree.DecisionTreeClassifier(max_depth=open('x'))")
+    >>> parse_trainer("sklearn.tree.DecisionTreeClassifier(max_depth=open('x'))")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    reticent.errors.InvalidSpec: 'open' in the trainer is not a class of sklearn or xgboost ...
+    reticent.errors.InvalidSpec: ...not a class of sklearn or xgboost...
     """
     text = text.strip()
     is_call = "(" in text
@@ -79,10 +79,10 @@ class _FromModule:
         module_name, _, attribute = self.name.partition(":")
         try:
             module = importlib.import_module(module_name)
-        except ImportError as error:
+        except Exception as error:  # the user's module may raise anything
             raise InvalidSpec(
-                f"the module {module_name!r} of the trainer {self.name!r} cannot be imported ({error}); "
-                "run reticent from its folder or install it."
+                f"the module {module_name!r} of the trainer {self.name!r} cannot be imported "
+                f"({type(error).__name__}: {first_line(error)}); run reticent from its folder or install it."
             ) from error
         function = getattr(module, attribute, None)
         if not callable(function):
@@ -90,7 +90,13 @@ class _FromModule:
                 f"the module {module_name!r} has no function {attribute!r}; "
                 f"{nearest(attribute, [n for n in dir(module) if not n.startswith('_')])}."
             )
-        return function()
+        try:
+            return function()
+        except Exception as error:
+            raise TrainerFailed(
+                f"the trainer {self.name} could not be made: {type(error).__name__}: {first_line(error)}; "
+                "try it outside reticent first."
+            ) from error
 
     def source(self) -> str:
         """Return a hash of the file the function stands in."""
@@ -128,16 +134,16 @@ def _build(node: ast.expr) -> Any:
         named = {str(keyword.arg): _build(keyword.value) for keyword in node.keywords}
         try:
             return maker(*positional, **named)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise InvalidSpec(
-                f"{_dotted(node.func)} does not take these arguments ({error}); check their names."
+                f"{_dotted(node.func)} does not take these arguments ({first_line(error)}); check their names."
             ) from error
     if isinstance(node, ast.List | ast.Tuple):
         items = [_build(item) for item in node.elts]
         return items if isinstance(node, ast.List) else tuple(items)
     try:
         return ast.literal_eval(node)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise InvalidSpec(
             f"{ast.unparse(node)!r} in the trainer is not a literal, and nothing else is evaluated; "
             "write numbers, text, True, False, None, or lists of them."

@@ -1,0 +1,104 @@
+"""The retraining insider: Theorem 3, regimes, repeatability."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+
+from reticent._random import stream
+from reticent.attack import Regime, RetrainingRounds
+from reticent.data import table_from_frame
+from reticent.evidence import clopper_pearson, privacy_from_rounds
+from reticent.train import EstimatorTrainer
+
+
+def game(estimator, seed=0, n=60, flip=0.0):
+    rng = stream(seed, "game")
+    X = rng.normal(size=(2 * n, 4))
+    y = ((X[:, 0] + rng.normal(size=2 * n)) > 0).astype(int)
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(4)])
+    table = table_from_frame(frame, target=y)
+    defender, reserved = table.take(np.arange(n)), table.take(np.arange(n, 2 * n))
+    trainer = EstimatorTrainer.of(estimator, preprocess=False)
+    product = trainer.train(defender, seed=7)
+    return RetrainingRounds(
+        trainer=trainer, defender=defender, reserved=reserved,
+        answers=product.outputs(table.features), train_seed=7, seed=seed,
+    )  # fmt: skip
+
+
+def wins(rounds, regime, count):
+    return rounds.play_many(regime, range(count), replica=rounds.replica(), workers=1)
+
+
+@pytest.mark.parametrize("regime", list(Regime))
+@pytest.mark.parametrize("estimator", [LogisticRegression(), GaussianNB()], ids=repr)
+def test_theorem_3_a_deterministic_trainer_always_loses(estimator, regime):
+    """Deterministic, order-free and injective: accuracy 1, privacy 0, in every regime."""
+    won = wins(game(estimator), regime, 20)
+    assert won.tolist() == [1.0] * 20
+    assert privacy_from_rounds(won.sum(), 20, level=0.95).value == 0
+
+
+def test_a_seeded_forest_loses_when_seed_and_order_are_known():
+    assert (
+        wins(game(RandomForestClassifier(10)), Regime.ORIGINAL_SEEDED, 20).sum() == 20
+    )
+
+
+class Coin(ClassifierMixin, BaseEstimator):
+    """Answers by its seed alone: no attacker can learn anything from it."""
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.answer_ = np.random.default_rng(self.random_state).random()
+        return self
+
+    def predict_proba(self, X):
+        return np.tile([self.answer_, 1 - self.answer_], (len(X), 1))
+
+
+def test_a_trainer_that_ignores_its_records_ties_when_seeded():
+    rounds = game(Coin())
+    assert wins(rounds, Regime.ORIGINAL_SEEDED, 5).tolist() == [0.5] * 5
+    assert wins(rounds, Regime.SHUFFLED_SEEDED, 5).tolist() == [0.5] * 5
+
+
+def test_a_trainer_that_ignores_its_records_wins_half_when_unseeded(seed):
+    won = wins(game(Coin(), seed=seed), Regime.SHUFFLED_UNSEEDED, 400)
+    interval = clopper_pearson(won.sum(), 400, level=1 - 1e-6)
+    assert interval.low < 0.5 < interval.high
+
+
+def test_ties_on_the_pair_are_decided_by_other_records():
+    """A nearest-neighbour product may answer alike on both records yet betray d elsewhere."""
+    rounds = game(KNeighborsClassifier(5), n=80)
+    no_probes = RetrainingRounds(**{**rounds.__dict__, "probes": 0})
+    plain = wins(no_probes, Regime.ORIGINAL_SEEDED, 60)
+    probed = wins(rounds, Regime.ORIGINAL_SEEDED, 60)
+    assert (plain == 0.5).sum() > (probed == 0.5).sum()
+    assert probed.mean() > plain.mean()
+    assert (plain != 0).all()  # the right model is never farther away
+
+
+def test_rounds_do_not_depend_on_order_or_workers():
+    rounds = game(RandomForestClassifier(5))
+    replica = rounds.replica()
+    forth = rounds.play_many(
+        Regime.SHUFFLED_UNSEEDED, range(6), replica=replica, workers=1
+    )
+    back = [
+        rounds.play(Regime.SHUFFLED_UNSEEDED, k, replica=replica)
+        for k in reversed(range(6))
+    ]
+    parallel = rounds.play_many(
+        Regime.SHUFFLED_UNSEEDED, range(6), replica=replica, workers=2
+    )
+    assert forth.tolist() == back[::-1] == parallel.tolist()

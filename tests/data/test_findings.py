@@ -1,0 +1,139 @@
+"""Findings about a divided table: each by its name, and none on clean data."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from reticent._random import stream
+from reticent.data import (
+    Severity,
+    Split,
+    check_columns,
+    check_groups,
+    check_overlap,
+    check_split,
+    table_from_frame,
+)
+
+N = 200
+
+
+def make_split(**columns):
+    """Return a split of clean records, with what a test adds to them."""
+    rng = stream(0, "findings")
+    frame = pd.DataFrame(
+        {
+            "a": rng.normal(size=N),
+            "town": rng.choice(["Oslo", "Bergen", "Tromsø"], size=N),
+            "member": rng.random(N) < 0.5,
+        }
+    )
+    extra = {k: columns.pop(k) for k in ("group", "target", "unit") if k in columns}
+    arguments = {"target": np.arange(N) % 2, **extra}
+    parts = np.repeat(["defender", "reserved"], N // 2)
+    table = table_from_frame(frame.assign(**columns), part=parts, **arguments)
+    return Split.by_part(table)
+
+
+def whole(split):
+    return split.defender.join(split.reserved)
+
+
+def only(findings):
+    (finding,) = findings
+    return finding.name, finding.severity
+
+
+def test_clean_data_have_no_finding():
+    assert check_split(make_split(), smallest_group=20) == []
+
+
+def test_identical_records_on_both_sides_are_counted():
+    split = make_split()
+    copied = np.r_[np.arange(7), np.arange(7, 100)]
+    reserved = split.reserved.take(copied)
+    twins = split.defender.take(np.arange(7))
+    frame = pd.concat([twins.features, reserved.features.iloc[7:]])
+    target = np.r_[twins.target, reserved.target[7:]]
+    both = pd.concat([split.defender.features, frame])
+    table = table_from_frame(
+        both,
+        target=np.r_[split.defender.target, target],
+        part=np.repeat(["defender", "reserved"], 100),
+    )
+    (finding,) = check_overlap(Split.by_part(table))
+    assert (finding.name, finding.severity) == ("identical_records", Severity.WARNING)
+    assert "7 of 100 defender records (7.0%)" in finding.text
+
+
+def test_records_that_differ_by_the_target_alone_are_not_identical():
+    parts = np.repeat(["defender", "reserved"], 40)
+    target = np.r_[np.resize([0, 1], 40), np.resize([1, 0], 40)]
+    frame = pd.DataFrame({"x": np.tile(np.arange(40.0), 2)})
+    table = table_from_frame(frame, target=target, part=parts)
+    assert check_overlap(Split.by_part(table)) == []
+
+
+@pytest.mark.parametrize("value", [3.5, "same", np.nan])
+def test_constant_column_is_noted(value):
+    findings = check_columns(whole(make_split(extra=[value] * N)))
+    assert only(findings) == ("constant_column", Severity.NOTE)
+    assert "'extra'" in findings[0].text
+
+
+@pytest.mark.parametrize(
+    "column", [np.arange(N) + 7_000, [f"patient {i}" for i in range(N)]]
+)
+def test_identifier_is_warned_of(column):
+    findings = check_columns(whole(make_split(number=column)))
+    assert only(findings) == ("identifier_column", Severity.WARNING)
+    assert "--unit" in findings[0].text
+
+
+def test_measurement_with_a_fraction_is_no_identifier():
+    assert check_columns(whole(make_split(weight=np.arange(N) / 7))) == []
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.where(np.arange(N) % 2, "ill", "well"),
+        np.arange(N) % 2 == 0,
+        np.where(np.arange(N) % 2, 1.0, -1.0) + np.arange(N) / 1_000,
+    ],
+)
+def test_copy_of_the_target_is_warned_of(column):
+    findings = check_columns(whole(make_split(diagnosis=column)))
+    assert only(findings) == ("target_copy", Severity.WARNING)
+
+
+def test_strong_predictor_is_no_copy():
+    noisy = np.where(np.arange(N) % 20 == 0, 1 - np.arange(N) % 2, np.arange(N) % 2)
+    assert check_columns(whole(make_split(symptom=noisy))) == []
+
+
+def test_small_groups_are_named_and_large_ones_are_not():
+    group = np.full(N, "many", dtype=object)
+    group[:30] = "members alone"
+    group[100:104] = "four"
+    split = make_split(group=group)
+    (finding,) = check_groups(split, smallest_group=20)
+    assert (finding.name, finding.severity) == ("small_group", Severity.WARNING)
+    assert "2 group(s)" in finding.text
+    assert "(four, members alone)" in finding.text
+    assert "many" not in finding.text
+
+
+def test_missing_targets_are_counted():
+    target = np.resize([0.0, 1.0], N)
+    target[[5, 150]] = np.nan
+    findings = check_split(make_split(target=target), smallest_group=20)
+    assert only(findings) == ("missing_target", Severity.NOTE)
+    assert "2 rows" in findings[0].text
+
+
+def test_no_finding_shows_a_record():
+    secret = [f"Ola Nordmann {i}" for i in range(N)]
+    findings = check_split(make_split(name=secret), smallest_group=20)
+    assert findings
+    assert not any("Ola" in finding.text for finding in findings)

@@ -1,0 +1,54 @@
+"""How many retraining rounds are planned, and how stopping early is paid for."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from reticent._random import stream
+from reticent.evidence import clopper_pearson, split_level
+from reticent.pipeline._insider import LOOKS, _plan
+
+FALSE_ALARM = 1e-6
+
+
+@pytest.mark.parametrize(
+    ("one", "seconds", "expected"),
+    [
+        (0.01, 60, [100, 100, 100]),  # plenty of time
+        (1.0, 60, [32, 16, 16]),  # a third of 120 trainings each
+        (4.0, 60, [8, 0, 0]),
+        (600.0, 60, [0, 0, 0]),
+    ],
+)
+def test_rounds_fit_into_the_time(one, seconds, expected):
+    assert _plan(one, seconds, 100, workers=2).tolist() == expected
+
+
+def test_a_little_more_time_changes_nothing():
+    assert (
+        _plan(1.0, 60, 100, workers=2).tolist()
+        == _plan(0.97, 60, 100, workers=2).tolist()
+    )
+
+
+def stopped_early(rng, each, limit):
+    """Look at a fair coin after each planned number of rounds; stop when it looks settled."""
+    wins = rng.random(100) < 0.5
+    for look in LOOKS:
+        interval = clopper_pearson(wins[:look].sum(), look, level=each)
+        if interval.low > limit or interval.high < limit:
+            break
+    return not interval.low <= 0.5 <= interval.high
+
+
+@pytest.mark.parametrize("paid", [True, False])
+def test_looking_often_is_paid_for(paid, seed):
+    rng = stream(seed, "looks")
+    runs = 4000
+    each = split_level(0.95, len(LOOKS)) if paid else 0.95
+    missed = sum(stopped_early(rng, each, 0.5) for _ in range(runs))
+    if paid:
+        assert missed <= binom.isf(FALSE_ALARM, runs, 0.05)
+    else:  # the plausible wrong answer
+        assert missed > binom.isf(FALSE_ALARM, runs, 0.05)
+    assert np.isfinite(missed)
