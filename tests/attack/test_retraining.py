@@ -102,3 +102,27 @@ def test_rounds_do_not_depend_on_order_or_workers():
         Regime.SHUFFLED_UNSEEDED, range(6), replica=replica, workers=2
     )
     assert forth.tolist() == back[::-1] == parallel.tolist()
+
+
+def test_people_with_several_records_are_exchanged_whole():
+    rounds = game(LogisticRegression(), n=80)
+    units = np.repeat(np.arange(40), 2)
+    from dataclasses import replace
+
+    paired = replace(
+        rounds,
+        defender=replace(rounds.defender, units=units),
+        reserved=replace(rounds.reserved, units=units + 40),
+    )
+    sizes = []
+
+    class Watching:
+        recipe = "watching"
+
+        def train(self, table, *, seed):
+            sizes.append((len(table), len(np.unique(table.units))))
+            return rounds.trainer.train(table, seed=seed)
+
+    watched = replace(paired, trainer=Watching())
+    assert wins(watched, Regime.ORIGINAL_SEEDED, 5).tolist() == [1.0] * 5
+    assert set(sizes) == {(80, 40)}

@@ -112,16 +112,24 @@ def test_strong_predictor_is_no_copy():
     assert check_columns(whole(make_split(symptom=noisy))) == []
 
 
-def test_small_groups_are_named_and_large_ones_are_not():
+def test_small_groups_are_counted_but_not_named():
     group = np.full(N, "many", dtype=object)
     group[:30] = "members alone"
     group[100:104] = "four"
     split = make_split(group=group)
     (finding,) = check_groups(split, smallest_group=20)
     assert (finding.name, finding.severity) == ("small_group", Severity.WARNING)
-    assert "2 group(s)" in finding.text
-    assert "(four, members alone)" in finding.text
-    assert "many" not in finding.text
+    assert "2 of 3 groups" in finding.text
+    assert not any(name in finding.text for name in ("four", "alone"))
+
+
+def test_groups_are_counted_by_people_not_by_records():
+    units = np.arange(N)
+    units[:25] = 0  # one member with 25 records
+    group = np.where(np.isin(np.arange(N) % 100, range(25)), "few", "many")
+    assert check_groups(make_split(group=group), smallest_group=20) == []
+    (finding,) = check_groups(make_split(group=group, unit=units), smallest_group=20)
+    assert "1 of 2 groups" in finding.text
 
 
 def test_missing_targets_are_counted():

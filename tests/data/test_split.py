@@ -68,7 +68,7 @@ def test_seed_repeats_the_split_and_another_changes_it():
 
 @settings(max_examples=30, deadline=None)
 @given(
-    sizes=st.lists(st.integers(1, 12), min_size=120, max_size=150),
+    sizes=st.lists(st.integers(1, 12), min_size=130, max_size=160),
     seed=st.integers(0, 2**32),
 )
 def test_no_unit_is_ever_in_two_parts(sizes, seed):
@@ -88,6 +88,13 @@ def test_parts_of_the_table_are_taken_as_they_are():
     split = Split.by_part(make_table(90, share=0.5, parts=labels))
     for name, part in zip(PARTS, parts_of(split), strict=True):
         assert np.array_equal(part.ids, np.flatnonzero(labels == name))
+
+
+def test_small_table_is_divided_into_two_parts_alone():
+    split = divide(make_table(100))
+    assert split.auxiliary is None
+    assert abs(len(split.defender) - 50) <= 2
+    assert divide(make_table(130)).auxiliary is not None
 
 
 def test_auxiliary_part_may_be_absent():
@@ -117,7 +124,7 @@ def test_table_without_parts_cannot_be_taken_by_part():
 
 def test_small_part_is_refused():
     with pytest.raises(InvalidSplit, match=r"part has 1\d records but at least 20"):
-        divide(make_table(40))
+        divide(make_table(30))
     smallest = np.repeat(["defender", "reserved"], 20)
     Split.by_part(make_table(40, parts=smallest))  # 20 are enough
 
@@ -131,11 +138,12 @@ def test_person_on_both_sides_is_refused():
         Split.by_part(table)
 
 
-def test_part_of_a_single_person_is_refused():
+@pytest.mark.parametrize("people", [1, 19])
+def test_many_records_of_few_people_are_refused(people):
     labels = np.repeat(["defender", "reserved"], 30)
-    units = np.where(labels == "defender", 0, np.arange(60))
+    units = np.where(labels == "defender", np.arange(60) % people, np.arange(60))
     table = make_table(60, share=0.25, units=units, parts=labels)
-    with pytest.raises(InvalidSplit, match="defender part belong to one unit"):
+    with pytest.raises(InvalidSplit, match=f"defender part has records of {people} p"):
         Split.by_part(table)
 
 

@@ -46,9 +46,9 @@ def test_an_estimate_must_lie_in_its_interval():
 
 
 def best_of_coverage(seed, pay):
-    """Share of runs in which the interval of the best of 6 null attacks misses 1/2."""
+    """Share of runs in which the interval of the best of 15 null attacks misses 1/2."""
     rng = stream(seed, "best of")
-    runs, attacks, missed = 400, 6, 0
+    runs, attacks, missed = 400, 15, 0
     for _ in range(runs):
         level = split_level(0.95, attacks) if pay else 0.95
         made = [

@@ -190,8 +190,8 @@ def test_shipped_policies_are_complete_and_documented():
     strict = read_policy("strict")
     assert strict.decides_on == ("outsider", "insider")
     assert "retraining" in strict.required_attacks
-    assert DEFAULT.statements == 4
-    assert strict.statements == 5
+    assert DEFAULT.statements == 5
+    assert strict.statements == 6
 
 
 GOOD_TOML = """
@@ -223,6 +223,9 @@ privacy_at_least = 0.8
         ("smallest_group = 10", "smallest_group = 1", "single people"),
         ("smallest_group = 10", "", "lacks 'smallest_group'"),
         ("name =", "name", "not TOML"),
+        ("[limits]\nprivacy_at_least = 0.8", "limits = 3", "not a table"),
+        ("privacy_at_least = 0.8", "", "would release anything"),
+        ('["loss"]', "[]", "would release anything"),
     ],
 )
 def test_a_faulty_policy_is_refused(tmp_path, old, new, message):

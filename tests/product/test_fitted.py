@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, softmax
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from reticent.errors import InvalidPredictions
@@ -86,7 +88,7 @@ def test_class_numbers_are_never_taken_for_names(names, kept):
     # Trained on numbers, as reticent does, where classes themselves are called 0, 1, ...
     classes = tuple(str(name) for name in names)
     learned = np.arange(12)[-kept:]
-    probabilities = np.arange(1.0, kept + 1)
+    probabilities = np.arange(1.0, kept + 1) / 12
     estimator = Fixed(probabilities, learned)
     p = answer(estimator, classes, learned=classes)
     expected = np.r_[np.zeros(12 - kept), probabilities]
@@ -148,6 +150,28 @@ def test_answers_that_are_no_numbers_are_refused(bad):
     answers = [[0.5, 0.5], [bad, 0.5], [0.1, 0.9]]
     with pytest.raises(InvalidPredictions, match="1 of 3 records are NaN or infinite"):
         answer(Fixed(answers, [0, 1]), ("no", "yes"))
+
+
+@pytest.mark.parametrize("answers", [[-3.0, 3.0], [0.5, 1.1]])
+def test_answers_that_are_no_probabilities_are_refused(answers):
+    with pytest.raises(InvalidPredictions, match="which are no probabilities"):
+        answer(Fixed(answers, [0, 1]), ("no", "yes"))
+
+
+def test_rounding_errors_are_borne():
+    p = answer(Fixed([-1e-9, 1 + 1e-9], [0, 1]), ("no", "yes"))
+    assert p == pytest.approx(np.tile([0.0, 1.0], (3, 1)), abs=1e-6)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_decision_values_of_pairs_of_classes_are_refused(inside):
+    # Three classes have three pairs, so the shape alone would not show it.
+    machine = SVC(decision_function_shape="ovo")
+    machine = make_pipeline(StandardScaler(), machine) if inside else machine
+    machine.fit(FEATURES, [0, 1, 2])
+    assert machine.decision_function(FEATURES).shape == (3, 3)
+    with pytest.raises(InvalidPredictions, match="compare pairs of classes"):
+        answer(machine, ("a", "b", "c"))
 
 
 @pytest.mark.parametrize("answers", [[0.5, 0.3, 0.2], [0.5]])

@@ -56,7 +56,7 @@ def fitted(estimator):
         "sklearn.neighbors.KNeighborsClassifier()",
         "sklearn.neural_network.MLPClassifier((4,), max_iter=5)",
         "sklearn.calibration.CalibratedClassifierCV()",
-        "sklearn.ensemble.VotingClassifier([('a', sklearn.naive_bayes.GaussianNB())])",
+        "sklearn.ensemble.StackingClassifier([('a', sklearn.naive_bayes.GaussianNB())])",
         "xgboost.XGBClassifier(n_estimators=5)",
     ],
 )

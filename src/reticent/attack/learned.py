@@ -80,7 +80,10 @@ def _log_odds(
     Boosted log-odds are too sure of themselves; a logistic regression of the tags on them,
     learned on records the booster did not see, sets their scale (Platt 1999).
     """
-    held = rng.permutation(len(learn)) % 4 == 0
+    held = np.zeros(len(learn), dtype=bool)
+    for tag in (False, True):  # a quarter of each, so that both are always there
+        its = rng.permutation(np.flatnonzero(tags == tag))
+        held[its[::4]] = True
     model = HistGradientBoostingClassifier(
         max_iter=60,
         learning_rate=0.08,

@@ -98,28 +98,44 @@ class RetrainingRounds:
         """
         rng = stream(self.seed, f"retraining/{regime}/{number}")
         members = len(self.defender)
-        place = int(rng.integers(members))
-        guest = int(rng.integers(len(self.reserved)))
+        person = _rows_of_one(self.defender, rng)
+        guest = _rows_of_one(self.reserved, rng)
         everyone = members + len(self.reserved)
         probes = rng.choice(everyone, min(self.probes, everyone), replace=False)
-        rows = np.concatenate([[place, members + guest], probes])
-        asked = self.defender.join(self.reserved).take(rows).features
+        rows = np.concatenate([person, members + guest, probes])
+        pair = len(person) + len(guest)
+        asked = self._take(rows).features
         if regime == Regime.ORIGINAL_SEEDED and replica is not None:
             with_member = replica[rows]
         else:
-            with_member = self._retrain(regime, place, None, rng).outputs(asked)
-        with_guest = self._retrain(regime, place, guest, rng).outputs(asked)
-        return _nearer(with_member, with_guest, self.answers[rows])
+            with_member = self._retrain(regime, person, None, rng).outputs(asked)
+        with_guest = self._retrain(regime, person, guest, rng).outputs(asked)
+        return _nearer(with_member, with_guest, self.answers[rows], pair)
+
+    def _take(self, rows: NDArray[np.int64]) -> Table:
+        """Return rows of defender and reserved, numbered through, without joining both."""
+        members = len(self.defender)
+        inside = rows < members
+        order = np.empty(len(rows), dtype=np.int64)
+        order[np.flatnonzero(inside)] = np.arange(inside.sum())
+        order[np.flatnonzero(~inside)] = np.arange(inside.sum(), len(rows))
+        picked = self.defender.take(rows[inside])
+        return picked.join(self.reserved.take(rows[~inside] - members)).take(order)
 
     def _retrain(
-        self, regime: Regime, place: int, guest: int | None, rng: np.random.Generator
+        self,
+        regime: Regime,
+        person: NDArray[np.int64],
+        guest: NDArray[np.int64] | None,
+        rng: np.random.Generator,
     ) -> Predictor:
-        """Train on D, with the record at ``place`` replaced by a reserved one if asked."""
+        """Train on D, with one person's records replaced by those of a reserved one if asked."""
         table = self.defender
         if guest is not None:
             rows = np.arange(len(table), dtype=np.int64)
-            rows[place] = len(table)
-            table = table.join(self.reserved.take(np.array([guest]))).take(rows)
+            arrived = len(table) + np.arange(len(guest))
+            rows = np.insert(np.delete(rows, person), person[0], arrived)
+            table = table.join(self.reserved.take(guest)).take(rows)
         if regime != Regime.ORIGINAL_SEEDED:
             table = table.take(rng.permutation(len(table)))
         seed = self.train_seed
@@ -137,15 +153,22 @@ def _play(
     return rounds.play(regime, number, replica=replica)
 
 
+def _rows_of_one(table: Table, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return the rows of a random unit; most often there is one."""
+    units = np.unique(table.units)
+    return np.flatnonzero(table.units == units[rng.integers(len(units))])
+
+
 def _nearer(
     with_member: NDArray[np.float64],
     with_guest: NDArray[np.float64],
     truth: NDArray[np.float64],
+    pair: int,
 ) -> float:
     """Say which model answers more like the product: first on the pair, then on the probes."""
     # Differences that rounding alone could make are no difference.
     noise = 1e-12 * float(np.linalg.norm(truth) + 1)
-    for asked in (slice(0, 2), slice(2, None)):
+    for asked in (slice(0, pair), slice(pair, None)):
         right = float(np.linalg.norm(with_member[asked] - truth[asked]))
         wrong = float(np.linalg.norm(with_guest[asked] - truth[asked]))
         if abs(right - wrong) > noise:

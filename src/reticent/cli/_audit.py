@@ -73,7 +73,6 @@ class AuditOptions:
 def run(options: AuditOptions) -> int:
     """Audit, save, print; return the exit status."""
     policy = read_policy(options.policy)
-    _must_be_writable(options.out)
     table = _table(options)
     trainer = None
     if options.trainer is not None or options.product is None:
@@ -83,6 +82,7 @@ def run(options: AuditOptions) -> int:
         )
     product, provenance, content = _product(options, table)
     split = _split(options, table, provenance if product is not None else None)
+    _must_be_writable(options.out)
     plan = AuditPlan(
         trainer=trainer,
         product=product,

@@ -1,6 +1,8 @@
 """The commands, and what happens when something goes wrong."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -49,7 +51,7 @@ def audit(
     trainer: Annotated[
         str | None,
         typer.Option(
-            help='"sklearn.svm.SVC(probability=True)" or "module:function"; '
+            help='"sklearn.naive_bayes.GaussianNB()" or "module:function"; '
             "by default a random forest."
         ),
     ] = None,
@@ -97,32 +99,33 @@ def audit(
 
     Exit status: 0 release, 1 refuse, 2 wrong usage or bad input, 3 inconclusive.
     """
-    from reticent.cli._audit import AuditOptions, run
+    with _interruptible():
+        from reticent.cli._audit import AuditOptions, run
 
-    status = run(
-        AuditOptions(
-            table=table,
-            target=target,
-            group=group,
-            unit=unit,
-            part=part,
-            schema=schema,
-            trainer=trainer,
-            raw=raw,
-            product=product,
-            trust=tuple(trust or ()),
-            policy=policy,
-            claimed_epsilon=claimed_epsilon,
-            out=out,
-            per_record=per_record,
-            save_product=save_product,
-            seed=seed,
-            minutes=minutes,
-            rounds=rounds,
-            workers=workers,
-            json=json,
+        status = run(
+            AuditOptions(
+                table=table,
+                target=target,
+                group=group,
+                unit=unit,
+                part=part,
+                schema=schema,
+                trainer=trainer,
+                raw=raw,
+                product=product,
+                trust=tuple(trust or ()),
+                policy=policy,
+                claimed_epsilon=claimed_epsilon,
+                out=out,
+                per_record=per_record,
+                save_product=save_product,
+                seed=seed,
+                minutes=minutes,
+                rounds=rounds,
+                workers=workers,
+                json=json,
+            )
         )
-    )
     raise typer.Exit(status)
 
 
@@ -167,14 +170,12 @@ def main() -> None:
     from reticent.errors import ReticentError
 
     try:
-        app(standalone_mode=True)
+        app()
     except ReticentError as error:
-        # A cause quoted in it may have several lines.
+        # A name or a cause quoted in it may have several lines.
         sentence = " ".join(str(error).split())
         typer.echo(f"error: {sentence}", err=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        _interrupted()
     except Exception as error:
         import traceback
 
@@ -187,9 +188,14 @@ def main() -> None:
         sys.exit(INTERNAL_ERROR)
 
 
-def _interrupted() -> None:
-    typer.echo(
-        "interrupted: what was finished is kept; run the same command to go on.",
-        err=True,
-    )
-    sys.exit(INTERRUPTED)
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """End an interrupted command with a status of its own; the framework's 1 means "refuse"."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(
+            "interrupted: what was finished is kept; run the same command to go on.",
+            err=True,
+        )
+        raise typer.Exit(INTERRUPTED) from None

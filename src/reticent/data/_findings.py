@@ -137,14 +137,12 @@ def check_groups(split: Split, *, smallest_group: int) -> list[Finding]:
     """Find groups with too few members or non-members to speak of."""
     if split.defender.groups is None or split.reserved.groups is None:
         return []
-    small = []
-    for name in sorted(set(split.defender.groups) | set(split.reserved.groups)):
-        counts = [
-            int(np.sum(part.groups == name))
-            for part in (split.defender, split.reserved)
-        ]
-        if min(counts) < smallest_group:
-            small.append(name)
+    names = sorted(set(split.defender.groups) | set(split.reserved.groups))
+    small = sum(
+        min(_people(part, name) for part in (split.defender, split.reserved))
+        < smallest_group
+        for name in names
+    )
     if not small:
         return []
     return [
@@ -152,12 +150,17 @@ def check_groups(split: Split, *, smallest_group: int) -> list[Finding]:
             name="small_group",
             severity=Severity.WARNING,
             text=(
-                f"{len(small)} group(s) have fewer than {smallest_group} members or non-members and are not "
-                f"shown by themselves ({', '.join(small[:8])}{', ...' if len(small) > 8 else ''}): nothing is "
-                "known of their risk; merge groups or bring more records."
+                f"{small} of {len(names)} groups have fewer than {smallest_group} people among members or "
+                "non-members and are not shown by themselves: nothing is known of their risk; merge groups or "
+                "bring more records."
             ),
         )
     ]
+
+
+def _people(part: Table, group: str) -> int:
+    assert part.groups is not None
+    return len(np.unique(part.units[part.groups == group]))
 
 
 def _copies_target(table: Table, column: str, kind: ColumnKind) -> bool:

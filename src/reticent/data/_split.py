@@ -43,10 +43,11 @@ class Split:
                     f"the {name} part has {len(part)} records but at least {SMALLEST_PART} are "
                     "needed to say anything; bring a larger table or divide it otherwise."
                 )
-            if name != "auxiliary" and len(np.unique(part.units)) < 2:
+            people = len(np.unique(part.units))
+            if people < SMALLEST_PART:
                 raise InvalidSplit(
-                    f"all {len(part)} records of the {name} part belong to one unit, so there is nobody to "
-                    "compare; bring records of more people."
+                    f"the {name} part has records of {people} people but at least {SMALLEST_PART} are "
+                    "needed to say anything; bring a larger table or divide it otherwise."
                 )
         for i, (name, part) in enumerate(named):
             for other_name, other in named[i + 1 :]:
@@ -84,13 +85,21 @@ class Split:
         rng : numpy.random.Generator
             The stream of the split.
         fractions : tuple of float
-            Shares of defender, reserved and auxiliary, which sum to 1.
+            Shares of defender, reserved and auxiliary, which sum to 1. A table too small
+            for an auxiliary part has none.
         """
         if min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-9:
             raise InvalidSplit(
                 f"the fractions {fractions} do not sum to 1; give shares such as 0.4, 0.4, 0.2."
             )
         units, unit_of_row = np.unique(table.units, return_inverse=True)
+        if fractions[2] * len(units) < 1.25 * SMALLEST_PART:
+            # Too few for a third part: the other two share them.
+            fractions = (
+                fractions[0] + fractions[2] / 2,
+                fractions[1] + fractions[2] / 2,
+                0.0,
+            )
         counts = np.zeros((len(units), len(table.classes)), dtype=np.int64)
         np.add.at(counts, (unit_of_row, table.target), 1)
         stratum = counts.argmax(axis=1)

@@ -42,7 +42,7 @@ def audit(
     ----------
     estimator : estimator, Trainer or str
         A scikit-learn-like classifier or pipeline (cloned, never fitted itself), a trainer,
-        or a description such as ``"sklearn.svm.SVC(probability=True)"``.
+        or a description such as ``"sklearn.naive_bayes.GaussianNB()"``.
     X : data frame or array, shape (n, d)
         Features. A frame with text or missing values is imputed, one-hot coded and scaled
         inside the trainer, unless the estimator begins with a ``ColumnTransformer``;
@@ -94,7 +94,20 @@ def audit(
         minutes=minutes,
         rounds=rounds,
         subject={"table": f"{len(table):,} records", "product": trainer.recipe},
-        repeat=f"reticent.audit({trainer.recipe}, X, y, seed={seed})",
+        repeat=_call(
+            "audit",
+            trainer.recipe,
+            "X",
+            "y",
+            groups=None if groups is None else "groups",
+            units=None if units is None else "units",
+            policy=_policy(policy).name,
+            seed=seed,
+            parts=None if parts is None else "parts",
+            claimed_epsilon=claimed_epsilon,
+            minutes=minutes,
+            rounds=rounds,
+        ),
     )
     if workers is not None:
         plan = replace(plan, workers=workers)
@@ -173,8 +186,24 @@ def audit_outputs(
             claimed_epsilon=claimed_epsilon,
         ),
         subject={"table": f"{len(challenge):,} saved outputs", "product": name},
-        repeat=f"reticent.audit_outputs((members, labels), (nonmembers, labels), seed={seed})",
+        repeat=_call(
+            "audit_outputs",
+            "(p_members, y_members)",
+            "(p_nonmembers, y_nonmembers)",
+            policy=_policy(policy).name,
+            seed=seed,
+            claimed_epsilon=claimed_epsilon,
+        ),
     )
+
+
+def _call(name: str, *positional: str, **named: object) -> str:
+    """Return the call that would run the audit again."""
+    arguments = [
+        *positional,
+        *(f"{k}={v!r}" for k, v in named.items() if v is not None),
+    ]
+    return f"reticent.{name}({', '.join(arguments)})"
 
 
 def _policy(policy: Policy | Path | str | None) -> Policy:

@@ -291,7 +291,7 @@ def run_audit(
                 defender=split.defender,
                 reserved=split.reserved,
                 answers=answers.outputs,
-                train_seed=train_seed(plan.seed),
+                train_seed=train_seed(_product_seed(plan)),
                 seed=plan.seed,
             ),
             content=content,
@@ -311,7 +311,7 @@ def run_audit(
         plan.provenance,
         recipe=plan.trainer.recipe if plan.trainer else plan.provenance.recipe,
         data_fingerprint=table.fingerprint,
-        seed=plan.seed if plan.trainer else plan.provenance.seed,
+        seed=plan.seed if plan.product is None else plan.provenance.seed,
         classes=table.classes,
         versions=versions(),
         claimed_epsilon=plan.claimed_epsilon
@@ -385,6 +385,13 @@ def divide(table: Table, *, seed: int) -> Split:
     return Split.by_unit(table, rng=stream(seed, "split"))
 
 
+def _product_seed(plan: AuditPlan) -> int:
+    """Return the seed of the run that trained the product, as far as it is known."""
+    if plan.product is not None and plan.provenance.seed is not None:
+        return plan.provenance.seed
+    return plan.seed
+
+
 def train_seed(seed: int) -> int:
     """Return the seed the product is trained with."""
     return seed_for(seed, "train")
@@ -421,7 +428,11 @@ def _content(split: Split, plan: AuditPlan) -> tuple[str, ...]:
 
 def _recipe_content(trainer: Trainer) -> str:
     """Return the recipe and, if it is the user's own code, that code's content."""
-    return f"{trainer.recipe} {getattr(trainer, 'source', '')}"
+    source, prepared = (
+        getattr(trainer, "source", ""),
+        getattr(trainer, "preprocess", ""),
+    )
+    return f"{trainer.recipe} {source} {prepared}"
 
 
 def _blind(split: Split, seed: int) -> Arrays:
@@ -462,7 +473,7 @@ def _training_findings(answers: _Answers) -> list[Finding]:
         Finding(
             name="trainer_warning",
             severity=Severity.NOTE,
-            text=f"the trainer warned: {warning}",
+            text=f"the trainer gave a {warning}; run it outside reticent to read it.",
         )
         for warning in answers.warnings[:3]
     ]
@@ -637,7 +648,7 @@ def _attack_and_measure(
         ),
         members=len(members),
         nonmembers=len(nonmembers),
-        groups=_groups(scores[best.name], sides, groups, policy),
+        groups=_groups(scores[best.name], sides, groups, policy, len(plan.attacks)),
         insider=None,
         scores=score_histogram(members, nonmembers),
         individual=individual_histogram(members, nonmembers),
@@ -696,6 +707,7 @@ def _groups(
     sides: _Sides,
     groups: NDArray[np.object_] | None,
     policy: Policy,
+    attacks: int,
 ) -> tuple[GroupEvidence, ...]:
     if groups is None:
         return ()
@@ -708,7 +720,8 @@ def _groups(
         nonmembers = per_unit[its & ~sides.unit_tags]
         if min(len(members), len(nonmembers)) >= policy.smallest_group:
             found[str(name)] = (members, nonmembers)
-    statements = (
+    # The attack was chosen on the same records, so its choice is paid for here too.
+    statements = attacks * (
         policy.statements if policy.limits.group_privacy_at_least is not None else 1
     )
     return measure_groups(found, level=policy.confidence, statements=statements)
@@ -719,7 +732,11 @@ def _calibration(
 ) -> Calibration | None:
     for probabilities in predicted.values():
         per_unit = sides.by_unit(probabilities)
-        return calibration(per_unit, sides.unit_tags, level=policy.confidence)
+        # At least 20 people a bin: fewer would say too much of each.
+        bins = max(2, min(10, len(per_unit) // 20))
+        return calibration(
+            per_unit, sides.unit_tags, level=policy.confidence, bins=bins
+        )
     return None
 
 
@@ -765,6 +782,7 @@ def _dossier(
         controls=core.controls,
         stops=[f.text for f in findings if f.severity == Severity.STOP],
         claimed_epsilon=provenance.claimed_epsilon,
+        people_repeat=records["defender"] > records["member_units"],
     )
     warnings = []
     if "insider" not in plan.policy.decides_on:

@@ -39,7 +39,7 @@ def play_insider(
     """Return what retraining shows in each regime that time allows; None if in none.
 
     The number of rounds is planned from the time one training takes, before any result is
-    seen, and kept with the stages: a resumed run plays the same rounds. Each regime stops
+    seen, and kept with the stages: a resumed run plays the same rounds, however long it takes. Each regime stops
     early at one of the planned looks if its interval is wholly on one side of the limit;
     the intervals are Bonferroni's over looks, regimes and the other statements.
     """
@@ -47,7 +47,7 @@ def play_insider(
     replica = np.asarray(stage["replica"], dtype=np.float64)
     planned = stages.get(
         "insider/plan",
-        (*content, most_rounds, seconds),
+        (*content, most_rounds),
         lambda: {
             "rounds": _plan(float(stage["seconds"]), seconds, most_rounds, workers)
         },

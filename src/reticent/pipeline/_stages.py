@@ -6,13 +6,13 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reticent.errors import OutputRefused
+from reticent.product import versions
 
 __all__ = ["Arrays", "Stages"]
 
@@ -45,13 +45,14 @@ class Stages:
         name : str
             The stage.
         content : tuple
-            Everything the result depends on, as text, numbers or hashes.
+            Everything the result depends on beside the versions of the libraries, as text,
+            numbers or hashes.
         make : callable
             Computes the arrays; they may hold numbers and text, no objects.
         """
         if self.folder is None:
             return make()
-        key = json.dumps([metadata.version("reticent"), name, *map(str, content)])
+        key = json.dumps([versions(), name, *map(str, content)])
         digest = hashlib.sha256(key.encode()).hexdigest()[:24]
         path = self.folder / f"{name.replace('/', '-').replace(' ', '_')}-{digest}.npz"
         if path.exists():

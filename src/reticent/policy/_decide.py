@@ -102,6 +102,7 @@ def decide(
     controls: Sequence[Control],
     stops: Sequence[str] = (),
     claimed_epsilon: float | None = None,
+    people_repeat: bool = False,
 ) -> Decision:
     """Weigh the evidence by the policy.
 
@@ -122,8 +123,11 @@ def decide(
         Findings about the data that forbid a conclusion.
     claimed_epsilon : float, optional
         What whoever trained the product claims.
+    people_repeat : bool
+        Whether people have several records each; the attacks then speak of people, and a
+        claim, which is about one record, cannot be refuted by them.
     """
-    checks = _checks(policy, evidence, claimed_epsilon)
+    checks = _checks(policy, evidence, claimed_epsilon, people_repeat)
     missing = _missing_attacks(policy, evidence)
     misled = bool(stops) or any(
         not c.behaved for c in controls if c.name == "unrelated"
@@ -176,7 +180,10 @@ _UNMISLED = ("utility", "claimed_epsilon")
 
 
 def _checks(
-    policy: Policy, evidence: Evidence, claimed_epsilon: float | None
+    policy: Policy,
+    evidence: Evidence,
+    claimed_epsilon: float | None,
+    people_repeat: bool,
 ) -> list[LimitCheck]:
     limits = policy.limits
     made = []
@@ -249,7 +256,7 @@ def _checks(
         evidence.utility,
         at_least=True,
     )
-    made += _claim_checks(policy, evidence, claimed_epsilon)
+    made += _claim_checks(policy, evidence, claimed_epsilon, people_repeat)
     return made
 
 
@@ -285,7 +292,7 @@ def _check(
 
 
 def _claim_checks(
-    policy: Policy, evidence: Evidence, claimed: float | None
+    policy: Policy, evidence: Evidence, claimed: float | None, people_repeat: bool
 ) -> list[LimitCheck]:
     made = []
     limit = policy.limits.claimed_epsilon_at_most
@@ -307,7 +314,7 @@ def _claim_checks(
                 text=text,
             )
         )
-    if claimed is not None:
+    if claimed is not None and not people_repeat:
         refuted = evidence.epsilon.low > claimed
         shown = evidence.epsilon.low
         text = (
@@ -326,6 +333,20 @@ def _claim_checks(
             )
         )
     return made
+
+
+def _more_rounds(evidence: Evidence, check: LimitCheck) -> str:
+    """Say about how many retraining rounds would settle the insider's limit."""
+    needed = None
+    if evidence.insider and check.estimate:
+        played = min(regime.rounds for regime in evidence.insider.regimes)
+        needed = records_to_settle(check.estimate, check.limit, played)
+    if needed is None:
+        return "Play more rounds of the retraining attacker: give more --rounds and --minutes."
+    return (
+        f"About {needed:,} rounds of the retraining attacker per regime would settle the insider's privacy "
+        f"score: audit with --rounds {needed} and more --minutes."
+    )
 
 
 _SETTLED = {
@@ -374,9 +395,7 @@ def _next_steps(
         if check.estimate is None or stopped or check.outcome == Outcome.BROKEN:
             continue
         if check.name == "insider_privacy":
-            steps.append(
-                "Play more rounds of the retraining attacker: give more --minutes."
-            )
+            steps.append(_more_rounds(evidence, check))
             continue
         needed = records_to_settle(check.estimate, check.limit, records)
         if check.name == "tpr_at_fpr":

@@ -122,6 +122,11 @@ class Policy:
                 raise InvalidPolicy(
                     f"required_attacks names {attack!r}; {nearest(attack, KNOWN_ATTACKS)}."
                 )
+        if self.limits.privacy_at_least is None or not self.required_attacks:
+            raise InvalidPolicy(
+                f"the policy {self.name!r} sets no privacy_at_least or requires no attack, so it would release "
+                "anything; set both."
+            )
         if "outsider" not in self.decides_on:
             raise InvalidPolicy(
                 "decides_on leaves out the outsider, but everybody who can query the product is one; add it."
@@ -136,7 +141,7 @@ class Policy:
 
     @property
     def statements(self) -> int:
-        """How many limits are judged by an interval, so that all can hold together."""
+        """How many statements are judged by an interval, so that all can hold together."""
         limits = self.limits
         judged = [
             limits.privacy_at_least,
@@ -146,7 +151,8 @@ class Policy:
             limits.group_privacy_at_least,
             limits.insider_privacy_at_least if "insider" in self.decides_on else None,
         ]
-        return max(1, sum(limit is not None for limit in judged))
+        # One more: the lower bound on epsilon, which may refute a claim.
+        return 1 + sum(limit is not None for limit in judged)
 
 
 def read_policy(source: Path | str) -> Policy:
@@ -200,6 +206,10 @@ def _parse(content: dict[str, Any], source: str) -> Policy:
             raise InvalidPolicy(
                 f"the policy {source} lacks {key!r}, without which it is not complete; copy it from the default policy."
             )
+    if not isinstance(content["limits"], dict):
+        raise InvalidPolicy(
+            f"'limits' of the policy {source} is {content['limits']!r} and not a table; write it as [limits]."
+        )
     for key in content["limits"]:
         if key not in known_limits:
             raise InvalidPolicy(

@@ -28,7 +28,7 @@ class FittedProduct:
     classes : tuple of str
         Names of the classes, in the table's order.
     warnings : tuple of str
-        What the estimator warned of while it was trained.
+        Kinds of warnings the estimator gave while it was trained.
     learned : tuple of str
         Names behind the class numbers 0, 1, ... that the estimator was trained on, as
         reticent's trainers do; empty if it was trained on names, or if that is not known.
@@ -58,6 +58,11 @@ class FittedProduct:
         if self.has_probabilities:
             raw = self._ask("predict_proba", features)
         elif hasattr(self.estimator, "decision_function"):
+            if self._compares_pairs():
+                raise InvalidPredictions(
+                    "the product's decision values compare pairs of classes (decision_function_shape='ovo'), so "
+                    "none belongs to a class; train it with decision_function_shape='ovr'."
+                )
             raw = self._ask("decision_function", features)
             if raw.ndim == 1:
                 raw = np.column_stack([-raw, raw])
@@ -73,6 +78,11 @@ class FittedProduct:
                 f"the product's outputs for {bad} of {len(features)} records are NaN or infinite, so no "
                 "attack can be judged; repair the model or impute missing values."
             )
+        if self.has_probabilities and (abs(aligned - 0.5) > 0.5 + 1e-6).any():
+            raise InvalidPredictions(
+                f"predict_proba gives values from {aligned.min():.3g} to {aligned.max():.3g}, which are no "
+                "probabilities; return values between 0 and 1, or call the method decision_function."
+            )
         return aligned
 
     def _ask(self, method: str, features: pd.DataFrame) -> NDArray[np.float64]:
@@ -85,6 +95,15 @@ class FittedProduct:
                 f"the product raised {type(error).__name__} when asked about {len(features)} records: {reason}; "
                 f"try its {method} on this table outside reticent first."
             ) from error
+
+    def _compares_pairs(self) -> bool:
+        """Whether decision values are of pairs; of three classes there are three pairs, too."""
+        if len(self.classes) == 2 or not hasattr(self.estimator, "get_params"):
+            return False
+        return any(
+            name.endswith("decision_function_shape") and value == "ovo"
+            for name, value in self.estimator.get_params(deep=True).items()
+        )
 
     def _aligned(self, raw: NDArray[np.float64], rows: int) -> NDArray[np.float64]:
         own = getattr(self.estimator, "classes_", None)

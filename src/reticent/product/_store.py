@@ -116,7 +116,15 @@ class Provenance:
 
 def versions() -> dict[str, str]:
     """Return the versions of the packages a result depends on."""
-    names = ("reticent", "numpy", "scipy", "scikit-learn", "pandas", "xgboost-cpu")
+    names = (
+        "reticent",
+        "numpy",
+        "scipy",
+        "scikit-learn",
+        "pandas",
+        "xgboost-cpu",
+        "xgboost",
+    )
     found = {}
     for name in names:
         try:

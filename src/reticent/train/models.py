@@ -94,7 +94,7 @@ class EstimatorTrainer:
         """Return the trainer of a scikit-learn estimator, which is cloned for each training."""
         return cls(
             make=_Clone(estimator),
-            recipe=" ".join(_whole_repr(estimator).split()),
+            recipe=_describe(estimator),
             preprocess=preprocess and not wants_raw_columns(estimator),
         )
 
@@ -138,7 +138,8 @@ class EstimatorTrainer:
             estimator=estimator,
             classes=table.classes,
             learned=table.classes,
-            warnings=tuple(sorted({first_line(w.message) for w in caught})),
+            # Kinds only: a message could quote cells of the table.
+            warnings=tuple(sorted({w.category.__name__ for w in caught})),
         )
 
     def _seeded(self, seed: int) -> Any:
@@ -175,12 +176,30 @@ class _Clone:
         return clone(self.estimator)
 
 
-def _whole_repr(estimator: Any) -> str:
-    """Return a description that leaves nothing out, unlike the default one."""
-    try:
-        return str(estimator.__repr__(N_CHAR_MAX=1_000_000))
-    except TypeError:
+def _describe(estimator: Any) -> str:
+    """Return an estimator's class and those parameters that differ from their defaults."""
+    if not hasattr(estimator, "get_params"):
         return repr(estimator)
+    try:
+        defaults = type(estimator)().get_params(deep=False)
+    except TypeError:  # a parameter without a default, as of a pipeline
+        defaults = {}
+    changed = {
+        name: value
+        for name, value in estimator.get_params(deep=False).items()
+        if name not in defaults or repr(value) != repr(defaults[name])
+    }
+    arguments = ", ".join(f"{name}={_value(value)}" for name, value in changed.items())
+    return f"{type(estimator).__name__}({arguments})"
+
+
+def _value(value: Any) -> str:
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        return _describe(value)
+    if isinstance(value, list | tuple):
+        inside = ", ".join(_value(item) for item in value)
+        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    return repr(value)
 
 
 def first_line(error: object) -> str:

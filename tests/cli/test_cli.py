@@ -1,0 +1,360 @@
+"""The command as it is typed: statuses, one-sentence refusals, JSON, resuming after a kill."""
+
+import json
+import os
+import pickle
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from sklearn.dummy import DummyClassifier
+
+from reticent.report import Dossier, dossier_schema
+
+SHORT = ["--rounds", "1", "--workers", "1"]
+LOGISTIC = ["--trainer", "sklearn.linear_model.LogisticRegression()"]
+MODULE = """
+import time
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+class Raising(LogisticRegression):
+    def fit(self, X, y):
+        raise RuntimeError("the ward is closed\\nfor good")
+
+class NotANumber(LogisticRegression):
+    def predict_proba(self, X):
+        return np.full((len(X), 2), np.nan)
+
+class Mute(LogisticRegression):
+    def predict_proba(self, X):
+        raise KeyError("no such ward")
+
+class Slow(LogisticRegression):
+    def fit(self, X, y):
+        time.sleep(0.05)
+        with open("fits", "a") as log:
+            log.write("x")
+        return super().fit(X, y)
+
+def without_licence():
+    raise OSError("no licence")
+"""
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "reticent", *map(str, arguments)]
+
+
+def run(*arguments, cwd):
+    """Run the command as a user would, away from any terminal."""
+    return subprocess.run(
+        command(*arguments),
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def frame(n=120):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, 3))
+    y = np.where(x[:, 0] + rng.normal(size=n) > 0, "ill", "well")
+    return pd.DataFrame(x, columns=["a", "b", "c"]).assign(outcome=y)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a good table, a module of the user, and ways to go wrong."""
+    good = frame()
+    tables = {
+        "good": good,
+        "one": good.assign(outcome="ill"),
+        "mostly": good.assign(outcome=good["outcome"].where(good.index < 40)),
+        "few": good[:30],
+        "parts": good.assign(part=np.resize(["train", "test"], 120)),
+    }
+    for name, table in tables.items():
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    (tmp_path / "empty.csv").touch()
+    (tmp_path / "prose.csv").write_text("Dear all\nsee the table below\n")
+    (tmp_path / "mine.py").write_text(MODULE)
+    (tmp_path / "policy.toml").write_text("name = 'mine'\nprivacy = 0.9\n")
+    product = DummyClassifier().fit(good[["a", "b", "c"]], good["outcome"])
+    (tmp_path / "model.pkl").write_bytes(pickle.dumps(product))
+    skops.io.dump(product, tmp_path / "model.skops")
+    return tmp_path
+
+
+GOOD = {
+    "table": "good.csv",
+    "--target": "outcome",
+    "--trainer": "sklearn.linear_model.LogisticRegression()",
+    "--out": "report",
+}
+# What is changed in a good command (None: left out), and what the sentence must say.
+BAD = {
+    "no such file": ({"table": "none.csv"}, "there is no file none.csv"),
+    "a strange name": ({"table": "no\nsuch.csv"}, "there is no file no such.csv"),
+    "an empty file": ({"table": "empty.csv"}, "empty.csv is empty"),
+    "not a table": ({"table": "prose.csv"}, "not a table"),
+    "target misspelt": ({"--target": "outcom"}, "the nearest match is 'outcome'"),
+    "target not said": ({"--target": None}, "name the column with --target"),
+    "target without table": ({"table": None}, "no table is"),
+    "one class": ({"table": "one.csv"}, "the single value 'ill'"),
+    "target mostly missing": ({"table": "mostly.csv"}, "missing in 80 of 120 rows"),
+    "few records": ({"table": "few.csv"}, "at least 20 are needed"),
+    "unknown part": ({"table": "parts.csv", "--part": "part"}, "part column holds"),
+    "trainer is code": (
+        {"--trainer": "__import__('os').system('touch executed')"},
+        "is not a name",
+    ),
+    "trainer raises": ({"--trainer": "mine:Raising"}, "the ward is closed"),
+    "trainer cannot be made": ({"--trainer": "mine:without_licence"}, "no licence"),
+    "trainer without probabilities": (
+        {"--trainer": "sklearn.linear_model.LinearRegression()"},
+        "neither predict_proba nor decision_function",
+    ),
+    "NaN predictions": ({"--trainer": "mine:NotANumber"}, "NaN or infinite"),
+    "product raises": ({"--trainer": "mine:Mute"}, "no such ward"),
+    "policy with unknown keys": ({"--policy": "policy.toml"}, "unknown key 'privacy'"),
+    "out cannot be written": ({"--out": "good.csv/below"}, "cannot be written"),
+    "product is a pickle": (
+        {"--trainer": None, "--product": "model.pkl"},
+        "can execute any code",
+    ),
+    "product of unknown rows": (
+        {"--trainer": None, "--product": "model.skops"},
+        "name it with --part",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "says"), BAD.values(), ids=BAD.keys())
+def test_bad_input_is_one_sentence_and_status_2(folder, changes, says):
+    options = {k: v for k, v in {**GOOD, **changes}.items() if v is not None}
+    arguments = [options.pop("table")] if "table" in options else []
+    arguments += [word for option in options.items() for word in option]
+    done = run("audit", *arguments, *SHORT, cwd=folder)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert says in line
+    assert line.endswith(".")
+    written = {path.name for path in folder.glob("report/*")}
+    assert written <= {".unfinished"}
+    assert not (folder / "executed").exists()
+
+
+def test_simple_mistake_leaves_no_folder_behind(folder):
+    run("audit", "none.csv", "--target", "y", "--out", "report", cwd=folder)
+    assert not (folder / "report").exists()
+
+
+@pytest.mark.parametrize("arguments", [["audit", "--rounds", "many"], ["audti"]])
+def test_wrong_usage_has_status_2_too(tmp_path, arguments):
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+
+
+def test_command_line_imports_nothing_heavy():
+    code = (
+        "import sys, reticent.cli\n"
+        "heavy = {'torch', 'pandas', 'sklearn', 'scipy', 'xgboost', 'skops', 'pyarrow'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_help_names_the_commands_and_the_statuses(tmp_path):
+    done = run("--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert all(name in done.stdout for name in ("audit", "report", "policy"))
+    done = run("audit", "--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "0 release, 1 refuse, 2 wrong usage or bad input, 3" in done.stdout
+
+
+def test_policy_that_ships_can_be_copied_and_used(folder):
+    text = run("policy", "default", cwd=folder).stdout
+    (folder / "copy.toml").write_text(text)
+    again = run("policy", "copy.toml", cwd=folder)
+    assert (again.returncode, again.stdout) == (0, text)
+
+
+def test_builtin_table_is_refused_and_the_report_can_be_shown_again(tmp_path):
+    done = run("audit", *SHORT, "--out", "o", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == ""  # quiet when nobody watches
+    assert done.stdout.lstrip().startswith("REFUSE")
+    assert "o/report.html" in done.stdout
+    assert {p.name for p in (tmp_path / "o").iterdir()} == {
+        "dossier.json",
+        "report.html",
+        "report.txt",
+    }
+    shown = run("report", "o", cwd=tmp_path)
+    assert (shown.returncode, shown.stderr) == (1, "")
+    assert shown.stdout.strip() in done.stdout
+    assert run("report", "o/dossier.json", cwd=tmp_path).stdout == shown.stdout
+
+
+def test_report_without_a_dossier_is_refused(tmp_path):
+    (tmp_path / "dossier.json").write_text('{"verdict": "RELEASE"}')
+    for path in (".", "nowhere"):
+        done = run("report", path, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("error: ")
+
+
+def test_json_is_all_there_is_and_obeys_the_schema(folder):
+    arguments = ["good.csv", "--target", "outcome", *LOGISTIC, "--seed", "5"]
+    done = run("audit", *arguments, *SHORT, "--json", cwd=folder)
+    assert done.returncode == 3  # 60 members settle nothing
+    assert done.stderr == ""
+    content = json.loads(done.stdout)
+    jsonschema.validate(content, dossier_schema())
+    assert content["verdict"] == "INCONCLUSIVE"
+    assert content["seed"] == 5
+    for key in ("utility", "privacy"):
+        estimate = content[key]
+        assert estimate["low"] <= estimate["value"] <= estimate["high"]
+    for attack in content["attacks"]:
+        assert {"name", "auc", "privacy", "tpr_at_fpr"} <= attack.keys()
+    assert "good.csv" in content["repeat"]
+    kept = (folder / "reticent-audit" / "dossier.json").read_text()
+    assert kept == done.stdout
+    assert Dossier.from_json(done.stdout).to_json() == done.stdout
+
+
+def test_risk_of_single_people_is_marked_and_closed_to_others(folder):
+    old = folder / "risk.csv"
+    old.write_text("an older file, open to all")
+    old.chmod(0o644)
+    arguments = ["good.csv", "--target", "outcome", *LOGISTIC, *SHORT]
+    run("audit", *arguments, "--per-record", "risk.csv", cwd=folder)
+    first, *rest = old.read_text().splitlines()
+    assert first.startswith("# SENSITIVE")
+    assert stat.S_IMODE(old.stat().st_mode) == 0o600
+    risk = pd.read_csv(old, comment="#")
+    assert list(risk.columns) == ["row", "member", "score", "privacy"]
+    assert len(risk) == len(rest) - 1 == 120
+    assert risk["member"].sum() == 60
+    assert risk["row"].is_unique
+    assert risk["privacy"].between(0, 1).all()
+
+
+def test_product_saved_by_an_audit_is_audited_with_the_same_result(folder):
+    arguments = ["audit", "good.csv", "--target", "outcome", *SHORT, "--json"]
+    first = json.loads(
+        run(*arguments, *LOGISTIC, "--save-product", "p", cwd=folder).stdout
+    )
+    done = run(*arguments, "--product", "p", cwd=folder)
+    again = json.loads(done.stdout)
+    assert done.stderr == ""
+    assert again["privacy"] == first["privacy"]
+    assert again["utility"] == first["utility"]
+    assert again["provenance"] == first["provenance"]
+    assert again["evidence"]["insider"] is None  # there is no trainer to play it
+
+
+def test_product_made_elsewhere_is_audited_by_part(folder):
+    table = frame(200)
+    part = np.repeat(["defender", "reserved"], 100)
+    table.assign(part=part).to_csv(folder / "divided.csv", index=False)
+    members = table[part == "defender"]
+    product = DummyClassifier(strategy="stratified", random_state=0)
+    product.fit(members[["a", "b", "c"]], members["outcome"])
+    skops.io.dump(product, folder / "elsewhere.skops")
+    arguments = ["divided.csv", "--target", "outcome", "--part", "part"]
+    done = run(
+        "audit", *arguments, "--product", "elsewhere.skops", "--json", cwd=folder
+    )
+    content = json.loads(done.stdout)
+    assert done.returncode in (1, 3)
+    assert content["records"]["defender"] == content["records"]["reserved"] == 100
+    assert content["provenance"]["recipe"] == ""
+
+
+SLOW = [
+    *("audit", "good.csv", "--target", "outcome", "--trainer", "mine:Slow"),
+    *("--rounds", "8", "--workers", "1", "--minutes", "5", "--out", "o"),
+]
+
+
+def stop_when(folder, stage, sign):
+    """Start the slow audit and send it a signal once it has kept a stage."""
+    process = subprocess.Popen(
+        command(*SLOW),
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    limit = time.monotonic() + 120
+    while not list((folder / "o" / ".unfinished").glob(f"{stage}*.npz")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+    os.kill(process.pid, sign)
+    _, error = process.communicate(timeout=60)
+    return process.returncode, error
+
+
+def fits(folder):
+    log = folder / "fits"
+    return len(log.read_text()) if log.exists() else 0
+
+
+def test_killed_audit_goes_on_where_it_was_to_the_same_digit(folder, tmp_path_factory):
+    calm = tmp_path_factory.mktemp("calm")
+    for name in ("good.csv", "mine.py"):
+        (calm / name).write_bytes((folder / name).read_bytes())
+    assert run(*SLOW, cwd=calm).returncode == 3
+
+    unfinished = folder / "o" / ".unfinished"
+    assert stop_when(folder, "blind", signal.SIGKILL)[0] == -signal.SIGKILL
+    assert stop_when(folder, "insider-shuffled,_seeded", signal.SIGKILL)[0] < 0
+    assert not (folder / "o" / "dossier.json").exists()
+    assert stat.S_IMODE(unfinished.stat().st_mode) == 0o700
+    assert "SENSITIVE" in (unfinished / "README").read_text()
+    before = fits(folder)
+    assert run(*SLOW, cwd=folder).returncode == 3
+    assert not unfinished.exists()
+    for name in ("dossier.json", "report.html", "report.txt"):
+        kept = Path("o") / name
+        assert (folder / kept).read_bytes() == (calm / kept).read_bytes()
+    # Only the rounds of the last regime were still to be played: two trainings each.
+    assert fits(folder) - before == 16 < fits(calm)
+
+
+def test_interrupted_audit_says_so_and_does_not_look_like_a_verdict(folder):
+    status, error = stop_when(folder, "answers", signal.SIGINT)
+    assert status == 130
+    (line,) = error.splitlines()
+    assert "run the same command to go on" in line
+
+
+def test_change_of_the_users_code_is_not_answered_from_kept_stages(folder):
+    stop_when(folder, "insider-replica", signal.SIGKILL)
+    with (folder / "mine.py").open("a") as module:
+        module.write("\n# changed\n")
+    before = fits(folder)
+    assert run(*SLOW, cwd=folder).returncode == 3
+    assert fits(folder) - before == 2 + 8 + 16 + 16  # everything anew

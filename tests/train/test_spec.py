@@ -1,0 +1,202 @@
+"""Trainers described in one line: parsed, looked up, never evaluated."""
+
+import importlib
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from reticent.data import builtin_table
+from reticent.errors import InvalidSpec, TrainerFailed
+from reticent.testing import check_trainer
+from reticent.train import parse_trainer
+
+
+@pytest.fixture
+def own_module(tmp_path, monkeypatch):
+    """Return a function that writes a module of the user, importable in this test alone."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(text, name="mine_for_a_test"):
+        (tmp_path / f"{name}.py").write_text(text)
+        importlib.invalidate_caches()
+        sys.modules.pop(name, None)
+        return name
+
+    yield write
+    sys.modules.pop("mine_for_a_test", None)
+
+
+def test_literals_become_arguments():
+    made = parse_trainer(
+        "sklearn.ensemble.RandomForestClassifier(n_estimators=3, max_depth=None, "
+        "class_weight={0: 1.5, 1: -2}, max_features='sqrt', bootstrap=False)"
+    ).make()
+    expected = {
+        "n_estimators": 3,
+        "max_depth": None,
+        "class_weight": {0: 1.5, 1: -2},
+        "max_features": "sqrt",
+        "bootstrap": False,
+    }
+    assert isinstance(made, RandomForestClassifier)
+    assert expected.items() <= made.get_params().items()
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(-1e9, 1e9) | st.text(),
+        lambda inner: st.lists(inner, max_size=3) | st.tuples(inner, inner),
+        max_leaves=5,
+    )
+)
+def test_any_literal_arrives_unchanged(value):
+    text = f"sklearn.tree.DecisionTreeClassifier(max_depth={value!r})"
+    assert parse_trainer(text).make().max_depth == value
+
+
+def test_calls_may_be_nested():
+    text = (
+        "sklearn.pipeline.make_pipeline(sklearn.preprocessing.StandardScaler(with_std=False), "
+        "sklearn.ensemble.VotingClassifier([('a', sklearn.svm.SVC(C=2.0))], weights=(1,)))"
+    )
+    made = parse_trainer(text).make()
+    assert isinstance(made, Pipeline)
+    assert isinstance(made[0], StandardScaler)
+    assert made[0].with_std is False
+    assert made[1].estimators[0][1].C == 2.0
+    assert made[1].weights == (1,)
+
+
+def test_name_alone_is_a_call_without_arguments():
+    trainer = parse_trainer(" sklearn.linear_model.LogisticRegression ")
+    assert trainer.recipe == "sklearn.linear_model.LogisticRegression"
+    check_trainer(trainer, builtin_table())
+
+
+def test_each_training_has_an_estimator_of_its_own():
+    trainer = parse_trainer("sklearn.tree.DecisionTreeClassifier()")
+    assert trainer.make() is not trainer.make()
+
+
+def test_xgboost_is_at_hand():
+    check_trainer(
+        parse_trainer("xgboost.XGBClassifier(n_estimators=5)"), builtin_table()
+    )
+
+
+@pytest.mark.parametrize("preprocess", [True, False])
+def test_pipeline_with_its_own_columns_gets_the_raw_ones(preprocess):
+    columns = (
+        "sklearn.compose.make_column_transformer("
+        "(sklearn.preprocessing.StandardScaler(), ['bmi', 'bp']))"
+    )
+    text = f"sklearn.pipeline.make_pipeline({columns}, sklearn.svm.SVC())"
+    trainer = parse_trainer(text, preprocess=preprocess)
+    assert not trainer.preprocess
+    product = trainer.train(builtin_table(), seed=0)
+    assert product.estimator[-1].n_features_in_ == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os').system('touch {trace}')",
+        "os.system('touch {trace}')",
+        "sklearn.svm.SVC(C=__import__('os').system('touch {trace}'))",
+        "sklearn.svm.SVC(C=open('{trace}', 'w'))",
+        "sklearn.svm.SVC(C=(lambda: open('{trace}', 'w'))())",
+        "sklearn.svm.SVC(C=[open('{trace}', 'w') for _ in range(1)])",
+        "sklearn.svm.SVC(C=f\"{{open('{trace}', 'w')}}\")",
+        "sklearn.svm.SVC(*[open('{trace}', 'w')])",
+        "sklearn.svm.SVC(**{{'C': open('{trace}', 'w')}})",
+        "sklearn.os.system('touch {trace}')",
+        "sklearn.utils._testing.os.system('touch {trace}')",
+        "sklearn.svm.SVC().__class__.__base__.__subclasses__()",
+        "(lambda: open('{trace}', 'w'))()",
+        'numpy.testing.runstring(\'open("{trace}", "w")\', {{}})',
+        "sklearn.svm.SVC(); open('{trace}', 'w')",
+    ],
+)
+def test_no_expression_is_evaluated(text, tmp_path):
+    trace = tmp_path / "executed"
+    with pytest.raises(InvalidSpec):
+        parse_trainer(text.format(trace=trace))
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("RandomForestClassifier()", "not a class of sklearn or xgboost by its full"),
+        ("pandas.DataFrame()", "'pandas.DataFrame' in the trainer is not a class of"),
+        ("sklearn.svm._SVC()", "is not a class of"),
+        (
+            "sklearn.ensemble.RandomForestClasifier()",
+            "no estimator 'RandomForestClasifier'; .*'RandomForestClassifier'",
+        ),
+        ("xgboost.XGBClasifier()", "the nearest match is 'XGBClassifier'"),
+        ("sklearn.ensembl.RandomForestClassifier()", "'sklearn.ensembl'.*imported"),
+        ("sklearn.datasets.load_iris()", "no estimator 'load_iris'"),
+        ("sklearn.svm.SVC(c=1)", r"does not take these arguments \(.*'c'"),
+        ("sklearn.svm.SVC(C=lambda: 1)", "'lambda: 1' in the trainer is not a literal"),
+        ("sklearn.svm.SVC(C=x)", "'x' in the trainer is not a literal"),
+        ("sklearn.svm.SVC(C={[]: 1})", "not a literal"),
+        ("sklearn.svm.SVC(**{'C': 1})", r"'\*\*' in the trainer hides"),
+        ("sklearn.svm.SVC(", "cannot be read"),
+        ("a forest, please", "cannot be read"),
+        ("", "without a fit method"),
+        ("no_such_module_here:make", "No module named 'no_such_module_here'"),
+        (":make", "cannot be imported"),
+        ("json:lods", "no function 'lods'; the nearest match is 'loads'"),
+        ("collections:OrderedDict", "gives a OrderedDict without a fit method"),
+    ],
+)
+def test_bad_description_says_what_to_do(text, message):
+    with pytest.raises(InvalidSpec, match=message):
+        parse_trainer(text)
+
+
+def test_function_of_the_user(own_module):
+    name = own_module(
+        "from sklearn.tree import DecisionTreeClassifier\n"
+        "def make():\n    return DecisionTreeClassifier(max_depth=2)\n"
+    )
+    trainer = parse_trainer(f"{name}:make")
+    assert trainer.recipe == f"{name}:make"
+    check_trainer(trainer, builtin_table())
+
+
+def test_source_follows_the_code_of_the_user(own_module):
+    text = "from sklearn.tree import DecisionTreeClassifier as make\n"
+    sources = [
+        parse_trainer(f"{own_module(text + extra)}:make").source
+        for extra in ("", "", "# changed\n")
+    ]
+    assert sources[0] == sources[1] != sources[2]
+    assert parse_trainer("sklearn.svm.SVC()").source == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("def make():\n    raise OSError('no licence')\n", TrainerFailed, "no licence"),
+        ("raise OSError('no disk')\n", InvalidSpec, "OSError: no disk"),
+        ("def make(:\n", InvalidSpec, "SyntaxError"),
+        ("make = 3\n", InvalidSpec, "no function 'make'"),
+    ],
+)
+def test_code_of_the_user_that_fails_is_told(own_module, text, error, message):
+    with pytest.raises(error, match=message):
+        parse_trainer(f"{own_module(text)}:make")
+
+
+def test_user_code_is_seeded_too(own_module):
+    name = own_module("from sklearn.ensemble import ExtraTreesClassifier as make\n")
+    product = parse_trainer(f"{name}:make").train(builtin_table(), seed=5)
+    assert product.estimator["model"].random_state == 5
