@@ -64,6 +64,8 @@ def _table(cells: list[dict], dataset: str) -> str:
     ]
     for model, paper in PAPER[dataset].items():
         its = [c for c in cells if c["dataset"] == dataset and c["model"] == model]
+        if not its:
+            continue
         useful = utility(
             sum(c["correct"] for c in its),
             sum(c["records"] for c in its),
