@@ -7,7 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent._random import stream
-from reticent.attack import Attack, Challenge, Knowledge, Scores, SealedTags
+from reticent.attack import (
+    Attack,
+    Challenge,
+    Knowledge,
+    Pool,
+    Scores,
+    SealedTags,
+    balanced_masks,
+)
 from reticent.data import Table
 from reticent.evidence import ltu_accuracy
 from reticent.product import Trainer
@@ -43,8 +51,9 @@ def check_attack(attack: Attack, *, seed: int = 42) -> None:
     sure = 0.05 * vague + 0.95 * np.eye(classes)[labels]
     leaky = Challenge(probabilities=np.where(tags[:, None], sure, vague), labels=labels)
     quiet = Challenge(probabilities=vague, labels=labels)
+    pool = _made_up_pool(labels, classes, rng)
 
-    scores = _score(attack, leaky, tags, seed)
+    scores = _score(attack, leaky, tags, pool, seed)
     assert scores.values.shape == (2 * n,), "an attack gives one score per record"
     assert np.isfinite(scores.values).all(), "scores are finite"
     caught = ltu_accuracy(
@@ -53,12 +62,12 @@ def check_attack(attack: Attack, *, seed: int = 42) -> None:
     assert caught.low > 0.5, (
         f"a memorising product was not caught (or the direction of scores is wrong): {caught}"
     )
-    again = _score(attack, leaky, tags, seed)
+    again = _score(attack, leaky, tags, pool, seed)
     assert np.array_equal(scores.values, again.values), (
         "the same stream, the same scores"
     )
 
-    spared = _score(attack, quiet, tags, seed)
+    spared = _score(attack, quiet, tags, pool, seed)
     null = ltu_accuracy(
         spared.values[tags], spared.values[~tags], level=1 - FALSE_ALARM
     )
@@ -74,12 +83,12 @@ def check_attack(attack: Attack, *, seed: int = 42) -> None:
     flipped[[0, -1]] = ~same[0]
     first = attack.score(
         quiet,
-        knowledge=Knowledge(tags=_PinnedTags(same, units)),
+        knowledge=Knowledge(tags=_PinnedTags(same, units), pool=pool),
         rng=stream(seed, "check_attack/tag"),
     )
     second = attack.score(
         quiet,
-        knowledge=Knowledge(tags=_PinnedTags(flipped, units)),
+        knowledge=Knowledge(tags=_PinnedTags(flipped, units), pool=pool),
         rng=stream(seed, "check_attack/tag"),
     )
     assert np.array_equal(first.values[[0, -1]], second.values[[0, -1]]), (
@@ -136,10 +145,28 @@ class _PinnedTags(SealedTags):
             yield learn, self._pinned[learn], np.flatnonzero(fold == k)
 
 
+def _made_up_pool(
+    labels: NDArray[np.int64], classes: int, rng: np.random.Generator
+) -> Pool:
+    """Return models of which each is sure of its own members and vague about others."""
+    masks = balanced_masks(16, np.arange(len(labels)), rng=rng)
+    vague = rng.dirichlet(np.full(classes, 2.0), size=masks.shape)
+    sure = 0.05 * vague + 0.95 * np.eye(classes)[labels]
+    return Pool(
+        masks=masks,
+        probabilities=np.where(masks[..., None], sure, vague).astype(np.float32),
+        labels=labels,
+    )
+
+
 def _score(
-    attack: Attack, challenge: Challenge, tags: NDArray[np.bool_], seed: int
+    attack: Attack,
+    challenge: Challenge,
+    tags: NDArray[np.bool_],
+    pool: Pool,
+    seed: int,
 ) -> Scores:
-    knowledge = Knowledge(tags=SealedTags(tags, np.arange(len(tags))))
+    knowledge = Knowledge(tags=SealedTags(tags, np.arange(len(tags))), pool=pool)
     return attack.score(
         challenge, knowledge=knowledge, rng=stream(seed, "check_attack/score")
     )

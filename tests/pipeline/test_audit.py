@@ -256,3 +256,29 @@ def test_per_record_risk_names_rows_and_agrees_with_the_score():
     assert np.argmax(members) == np.argmin(risk.privacy[risk.member]) or (
         risk.privacy[risk.member][np.argmax(members)] == risk.privacy[risk.member].min()
     )
+
+
+def test_a_pool_makes_the_outsider_stronger_and_its_numbers_repeat():
+    X, y = made(500)
+    plain = reticent.audit(RandomForestClassifier(20), X, y, **QUICK)
+    pooled = reticent.audit(RandomForestClassifier(20), X, y, pool=8, **QUICK)
+    names = {attack.name for attack in pooled.evidence.attacks}
+    assert {"lira", "lira_offline", "rmia", "shadow", "combined_pool"} <= names
+    assert pooled.privacy.value < plain.privacy.value
+    assert all(control.behaved for control in pooled.controls)
+    again = reticent.audit(
+        RandomForestClassifier(20), X, y, pool=8, rounds=1, workers=2
+    )
+    assert again.privacy == pooled.privacy
+
+
+def test_a_pool_does_not_catch_what_is_not_there():
+    X, y = made(6000)
+    dossier = reticent.audit(LogisticRegression(C=1e-5), X, y, pool=8, **QUICK)
+    assert dossier.verdict != Verdict.REFUSE
+    assert dossier.privacy.low > 0.9
+
+
+def test_an_odd_pool_or_one_without_a_trainer_is_refused():
+    with pytest.raises(InvalidInput, match="even number from 4"):
+        reticent.audit(LogisticRegression(), *made(200), pool=5, **QUICK)

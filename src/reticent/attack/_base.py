@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from reticent.attack._pool import Pool
 from reticent.errors import InvalidInput, InvalidPredictions
 
 __all__ = ["Attack", "Challenge", "Knowledge", "Scores", "SealedTags"]
@@ -109,9 +110,20 @@ class Knowledge:
     ----------
     tags : SealedTags
         Tags of other records; never of the record to be scored.
+    pool : Pool or None
+        Models trained on known parts of the same records.
     """
 
     tags: SealedTags
+    pool: Pool | None = None
+
+    def need_pool(self, attack: str) -> Pool:
+        """Return the pool, or say that an attack cannot do without."""
+        if self.pool is None:
+            raise InvalidInput(
+                f"the attack {attack!r} compares with other models, but there is no pool; audit with a pool."
+            )
+        return self.pool
 
 
 @dataclass(frozen=True, kw_only=True)

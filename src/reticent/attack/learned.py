@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from reticent._threads import one_thread
 from reticent.attack._base import Challenge, Knowledge, Scores
 
-__all__ = ["LearnedOutputs"]
+__all__ = ["LearnedOutputs", "outputs_seen"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class LearnedOutputs:
         self, challenge: Challenge, *, knowledge: Knowledge, rng: np.random.Generator
     ) -> Scores:
         """Return the log-odds of membership of each record, cross-fitted."""
-        inputs = _inputs(challenge)
+        inputs = outputs_seen(challenge)
         odds = np.zeros(len(challenge))
         for learn, tags, judge in knowledge.tags.folds(self.folds, rng=rng):
             if len(learn) > self.most_rows:
@@ -54,7 +54,8 @@ class LearnedOutputs:
         return Scores(values=odds, probabilities=1 / (1 + np.exp(-odds)))
 
 
-def _inputs(challenge: Challenge) -> NDArray[np.float64]:
+def outputs_seen(challenge: Challenge) -> NDArray[np.float64]:
+    """Return what an attack model is shown of each answer: logit, entropy, class, ranks."""
     p = challenge.probabilities.clip(0.0, 1.0)
     own = challenge.true_class_probability()
     columns = [

@@ -66,6 +66,7 @@ class AuditOptions:
     seed: int
     minutes: float
     rounds: int
+    pool: int
     workers: int | None
     json: bool
 
@@ -90,6 +91,7 @@ def run(options: AuditOptions) -> int:
         seed=options.seed,
         minutes=options.minutes,
         rounds=options.rounds,
+        pool=options.pool,
         claimed_epsilon=options.claimed_epsilon,
         provenance=replace(
             provenance,

@@ -88,6 +88,13 @@ def audit(
     rounds: Annotated[
         int, typer.Option(help="Most retraining rounds per regime.", min=1)
     ] = 100,
+    pool: Annotated[
+        int,
+        typer.Option(
+            help="Models to train for stronger attacks: 0 or an even number from 4.",
+            min=0,
+        ),
+    ] = 0,
     workers: Annotated[
         int | None, typer.Option(help="Processes; by default one per core.", min=1)
     ] = None,
@@ -122,6 +129,7 @@ def audit(
                 seed=seed,
                 minutes=minutes,
                 rounds=rounds,
+                pool=pool,
                 workers=workers,
                 json=json,
             )

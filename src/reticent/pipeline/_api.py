@@ -34,6 +34,7 @@ def audit(
     claimed_epsilon: float | None = None,
     minutes: float = 2.0,
     rounds: int = 100,
+    pool: int = 0,
     workers: int | None = None,
 ) -> Dossier:
     """Train an estimator on a part of the data, attack it, and decide.
@@ -61,8 +62,9 @@ def audit(
         ``"defender"``, ``"reserved"``, ``"auxiliary"``; by default a random split.
     claimed_epsilon : float, optional
         Privacy that the trainer claims.
-    minutes, rounds, workers
-        Effort of the retraining insider; see :class:`AuditPlan`.
+    minutes, rounds, pool, workers
+        Effort: of the retraining insider, and of the attacks that compare with a pool of
+        models; see :class:`AuditPlan`.
 
     Returns
     -------
@@ -93,6 +95,7 @@ def audit(
         claimed_epsilon=claimed_epsilon,
         minutes=minutes,
         rounds=rounds,
+        pool=pool,
         subject={"table": f"{len(table):,} records", "product": trainer.recipe},
         repeat=_call(
             "audit",
@@ -107,6 +110,7 @@ def audit(
             claimed_epsilon=claimed_epsilon,
             minutes=minutes,
             rounds=rounds,
+            pool=pool or None,
         ),
     )
     if workers is not None:

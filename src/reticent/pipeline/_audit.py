@@ -13,14 +13,20 @@ from reticent._random import seed_for, stream
 from reticent.attack import (
     Attack,
     Challenge,
+    CombinedPool,
     Confidence,
     Entropy,
     Knowledge,
     LearnedOutputs,
+    LikelihoodRatio,
+    LikelihoodRatioOffline,
     Loss,
     ModifiedEntropy,
+    Pool,
+    RelativeRatio,
     RetrainingRounds,
     SealedTags,
+    ShadowModels,
 )
 from reticent.data import (
     BlindBaseline,
@@ -56,13 +62,21 @@ from reticent.evidence import (
 )
 from reticent.pipeline._controls import memorised_answers, memorising, unrelated
 from reticent.pipeline._insider import play_insider
+from reticent.pipeline._pool import train_pool
 from reticent.pipeline._stages import Arrays, Stages
 from reticent.policy import Control, Policy, decide, read_policy
 from reticent.product import FittedProduct, Predictor, Provenance, Trainer, versions
 from reticent.report import Dossier
 from reticent.report.words import insider_warning, summarise
 
-__all__ = ["DEFAULT_ATTACKS", "AuditPlan", "AuditResult", "PerRecord", "run_audit"]
+__all__ = [
+    "DEFAULT_ATTACKS",
+    "POOL_ATTACKS",
+    "AuditPlan",
+    "AuditResult",
+    "PerRecord",
+    "run_audit",
+]
 
 DEFAULT_ATTACKS: tuple[Attack, ...] = (
     Loss(),
@@ -70,6 +84,13 @@ DEFAULT_ATTACKS: tuple[Attack, ...] = (
     Entropy(),
     ModifiedEntropy(),
     LearnedOutputs(),
+)
+POOL_ATTACKS: tuple[Attack, ...] = (
+    LikelihoodRatio(),
+    LikelihoodRatioOffline(),
+    RelativeRatio(),
+    ShadowModels(),
+    CombinedPool(),
 )
 BLIND_FALSE_ALARM = 0.01
 _NULL_HALVES = "One half of the non-members, set against the other,"
@@ -103,6 +124,9 @@ class AuditPlan:
         About how long the audit may take; the retraining insider uses what the rest leaves.
     rounds : int
         Largest number of retraining rounds per regime.
+    pool : int
+        Number of models trained on random halves of the records, for the attacks that
+        compare with them; 0 for none, else even and at least 4.
     workers : int
         Processes for retraining.
     claimed_epsilon : float or None
@@ -125,6 +149,7 @@ class AuditPlan:
     attacks: tuple[Attack, ...] = DEFAULT_ATTACKS
     minutes: float = 2.0
     rounds: int = 100
+    pool: int = 0
     workers: int = field(default_factory=lambda: os.cpu_count() or 1)
     claimed_epsilon: float | None = None
     provenance: Provenance = field(default_factory=Provenance)
@@ -141,6 +166,15 @@ class AuditPlan:
             raise InvalidInput(
                 f"minutes ({self.minutes}), rounds ({self.rounds}) and workers ({self.workers}) must be "
                 "positive; correct them."
+            )
+        if self.pool < 0 or self.pool % 2 or self.pool == 2:
+            raise InvalidInput(
+                f"the pool has {self.pool} models, but every record must be in half of them and out of the other "
+                "half, at least twice; use 0 or an even number from 4."
+            )
+        if self.pool and self.trainer is None:
+            raise InvalidInput(
+                "a pool is asked for but there is no trainer to make it; pass the trainer as well."
             )
         if self.seed < 0:
             raise InvalidInput(f"the seed is {self.seed}, but must be at least 0.")
@@ -190,15 +224,20 @@ class _Answers:
 class _Sides:
     """Members, then non-members: their tags and units, and scores summed up per unit."""
 
-    def __init__(self, tags: NDArray[np.bool_], units: NDArray[np.int64]) -> None:
-        self.tags, self.units = tags, units
+    def __init__(
+        self,
+        tags: NDArray[np.bool_],
+        units: NDArray[np.int64],
+        pool: Pool | None = None,
+    ) -> None:
+        self.tags, self.units, self.pool = tags, units, pool
         self.names, self.first, self.unit_of_row = np.unique(
             units, return_index=True, return_inverse=True
         )
         self.unit_tags = tags[self.first]
 
     def knowledge(self) -> Knowledge:
-        return Knowledge(tags=SealedTags(self.tags, self.units))
+        return Knowledge(tags=SealedTags(self.tags, self.units), pool=self.pool)
 
     def by_unit(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the mean score of each unit: the question is about people, not rows."""
@@ -266,8 +305,23 @@ def run_audit(
     progress("training the product", 2, 2)
 
     both = split.defender.join(split.reserved)
+    pool = None
+    if plan.pool and plan.trainer is not None:
+        pool = train_pool(
+            plan.trainer,
+            both,
+            models=plan.pool,
+            seed=plan.seed,
+            content=content,
+            stages=stages,
+            workers=plan.workers,
+            progress=progress,
+        )
+        plan = replace(plan, attacks=(*plan.attacks, *POOL_ATTACKS))
     sides = _Sides(
-        np.repeat([True, False], [len(split.defender), len(split.reserved)]), both.units
+        np.repeat([True, False], [len(split.defender), len(split.reserved)]),
+        both.units,
+        pool,
     )
     challenge = Challenge(probabilities=answers.probabilities, labels=both.target)
     known = np.isin(both.row_hashes, split.defender.row_hashes)
@@ -583,7 +637,9 @@ def _attack_and_measure(
                 made["probabilities"] = own[attack.name]
             return made
 
-        arrays = stages.get(f"scores/{attack.name}", (*content, attack), make)
+        arrays = stages.get(
+            f"scores/{attack.name}", (*content, attack, plan.pool), make
+        )
         scores[attack.name] = np.asarray(arrays["values"], dtype=np.float64)
         if "probabilities" in arrays:
             predicted[attack.name] = np.asarray(
@@ -699,7 +755,8 @@ def _halves(sides: _Sides, rows: NDArray[np.int64], *, seed: int) -> _Sides:
     """Call a random half of the units of some rows members."""
     names, unit_of_row = np.unique(sides.units[rows], return_inverse=True)
     chosen = stream(seed, "control/halves").permutation(len(names)) % 2 == 0
-    return _Sides(chosen[unit_of_row], sides.units[rows])
+    pool = None if sides.pool is None else sides.pool.take(rows)
+    return _Sides(chosen[unit_of_row], sides.units[rows], pool)
 
 
 def _groups(

@@ -19,6 +19,11 @@ KNOWN_ATTACKS = (
     "entropy",
     "modified_entropy",
     "learned_outputs",
+    "lira",
+    "lira_offline",
+    "rmia",
+    "shadow",
+    "combined_pool",
     "retraining",
 )
 

@@ -1,0 +1,153 @@
+"""The likelihood-ratio attack on a pool.
+
+References
+----------
+.. [1] Carlini, Chien, Nasr, Song, Terzis & Tramer, "Membership inference attacks from first
+   principles", arXiv:2112.03570, Algorithm 1 and Section VI-C.
+.. [2] Smyth, "Linear models and empirical Bayes methods for assessing differential expression
+   in microarray experiments", Stat. Appl. Genet. Mol. Biol. 3, 2004, Section 6.2.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr, polygamma
+
+from reticent.attack._base import Challenge, Knowledge, Scores
+from reticent.attack._pool import Pool, logit_of_truth
+
+__all__ = ["LikelihoodRatio", "LikelihoodRatioOffline", "Moments", "pool_moments"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moments:
+    """Mean and variance of each record's logit over models with it and without it.
+
+    Variances are shrunk: with few models a record's own variance is mostly noise, so it is
+    drawn towards the variance of all records, as much as the spread of variances says [2]_.
+    """
+
+    mean_in: NDArray[np.float64]
+    mean_out: NDArray[np.float64]
+    variance_in: NDArray[np.float64]
+    variance_out: NDArray[np.float64]
+
+
+def pool_moments(pool: Pool) -> Moments:
+    """Return the moments of every record's logit, variances shrunk."""
+    inside = pool.masks
+    mean_in, raw_in, count_in = _mean_and_variance(pool.logits, inside)
+    mean_out, raw_out, count_out = _mean_and_variance(pool.logits, ~inside)
+    return Moments(
+        mean_in=mean_in,
+        mean_out=mean_out,
+        variance_in=_shrink(raw_in, count_in - 1),
+        variance_out=_shrink(raw_out, count_out - 1),
+    )
+
+
+def _mean_and_variance(
+    values: NDArray[np.float64], chosen: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    count = chosen.sum(axis=0)
+    total: NDArray[np.float64] = np.where(chosen, values, 0.0).sum(axis=0)
+    mean = total / count
+    squares = np.where(chosen, (values - mean) ** 2, 0.0).sum(axis=0)
+    return mean, squares / np.maximum(count - 1, 1), count
+
+
+def _shrink(
+    variance: NDArray[np.float64], freedom: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Draw variances towards their common value by empirical Bayes (Section 6.2 of [2]_).
+
+    The prior is a scaled inverse chi-square with d0 degrees of freedom and scale s0; both are
+    found from mean and variance of the log-variances. One model a side leaves nothing but the
+    spread over records.
+    """
+    floor = 1e-3 * max(float(variance.mean()), 1e-6)
+    if int(freedom.max(initial=0)) < 1:
+        return np.full(len(variance), max(floor, 1.0))
+    d = np.maximum(freedom, 1).astype(np.float64)
+    z = np.log(np.maximum(variance, floor))
+    e = z - polygamma(0, d / 2) + np.log(d / 2)
+    spread = float(e.var(ddof=1)) - float(polygamma(1, d / 2).mean())
+    prior = 2 * _trigamma_inverse(spread) if spread > 1e-3 else 1e6
+    scale = float(np.exp(e.mean() + polygamma(0, prior / 2) - np.log(prior / 2)))
+    return np.asarray((prior * scale + d * variance) / (prior + d))
+
+
+def _trigamma_inverse(value: float) -> float:
+    """Solve trigamma(x) = value by Newton's method on 1/trigamma (appendix of [2]_)."""
+    x = 0.5 + 1 / value
+    for _ in range(50):
+        tri = float(polygamma(1, x))
+        step = tri * (1 - tri / value) / float(polygamma(2, x))
+        x += step
+        if -step / x < 1e-8:
+            break
+    return x
+
+
+def _log_normal(
+    x: NDArray[np.float64], mean: NDArray[np.float64], variance: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    return -0.5 * ((x - mean) ** 2 / variance + np.log(variance))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LikelihoodRatio:
+    """LiRA online: how much likelier is the answer with the record than without (Alg. 1 of [1]_).
+
+    Parameters
+    ----------
+    shared_variance : bool
+        Use one variance for both sides, as Section VI-C of [1]_ does with few models; the
+        score is then linear in the logit and cannot be misled by a wrong variance.
+    """
+
+    name: str = "lira"
+    shared_variance: bool = True
+
+    def score(
+        self, challenge: Challenge, *, knowledge: Knowledge, rng: np.random.Generator
+    ) -> Scores:
+        """Return the log-likelihood ratio of each record."""
+        pool = knowledge.need_pool(self.name)
+        return Scores(
+            values=likelihood_ratio(
+                logit_of_truth(challenge.probabilities, challenge.labels),
+                pool_moments(pool),
+                shared_variance=self.shared_variance,
+            )
+        )
+
+
+def likelihood_ratio(
+    observed: NDArray[np.float64], moments: Moments, *, shared_variance: bool
+) -> NDArray[np.float64]:
+    """Return log N(observed; in) - log N(observed; out) per record."""
+    v_in, v_out = moments.variance_in, moments.variance_out
+    if shared_variance:
+        v_in = v_out = (v_in + v_out) / 2
+    return _log_normal(observed, moments.mean_in, v_in) - _log_normal(
+        observed, moments.mean_out, v_out
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LikelihoodRatioOffline:
+    """LiRA offline: how unusual is the answer for models without the record (Eq. 4 of [1]_)."""
+
+    name: str = "lira_offline"
+
+    def score(
+        self, challenge: Challenge, *, knowledge: Knowledge, rng: np.random.Generator
+    ) -> Scores:
+        """Return the log-probability that a model without the record answers lower."""
+        moments = pool_moments(knowledge.need_pool(self.name))
+        observed = logit_of_truth(challenge.probabilities, challenge.labels)
+        z = (observed - moments.mean_out) / np.sqrt(moments.variance_out)
+        # -log P(Z > z) keeps its order far beyond where 1 - P is rounded to 0.
+        return Scores(values=-np.asarray(log_ndtr(-z)))
