@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-BENCHMARKS = ("ltu.py", "audit.py", "pool.py")
+BENCHMARKS = ("ltu.py", "audit.py", "pool.py", "engine.py")
 
 
 def main() -> None:

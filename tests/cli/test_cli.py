@@ -306,6 +306,8 @@ def stop_when(folder, stage, sign):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell that started the tests in the background made its children deaf to SIGINT.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     limit = time.monotonic() + 120
     while not list((folder / "o" / ".unfinished").glob(f"{stage}*.npz")):

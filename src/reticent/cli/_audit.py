@@ -36,7 +36,7 @@ from reticent.pipeline import (
 from reticent.policy import read_policy
 from reticent.product import FittedProduct, Provenance, load_product, save_product
 from reticent.report import Dossier, print_report
-from reticent.train import parse_trainer
+from reticent.train import EstimatorTrainer, NetworkTrainer, parse_trainer
 
 __all__ = ["AuditOptions", "run", "show"]
 
@@ -81,6 +81,10 @@ def run(options: AuditOptions) -> int:
         trainer = parse_trainer(
             options.trainer or DEFAULT_TRAINER, preprocess=not options.raw
         )
+    if options.save_product is not None and isinstance(trainer, NetworkTrainer):
+        raise InvalidInput(
+            "a network cannot be saved yet, so --save-product would be in vain; leave it out."
+        )
     product, provenance, content = _product(options, table)
     split = _split(options, table, provenance if product is not None else None)
     _must_be_writable(options.out)
@@ -113,7 +117,9 @@ def run(options: AuditOptions) -> int:
     dossier = result.dossier
     if options.save_product is not None:
         made = result.product
-        if made is None and trainer is not None:  # its answers came from a kept stage
+        if made is None and isinstance(
+            trainer, EstimatorTrainer
+        ):  # its answers came from a kept stage
             made = trainer.train(split.defender, seed=train_seed(options.seed))
         if made is not None:
             save_product(options.save_product, made, dossier.provenance)

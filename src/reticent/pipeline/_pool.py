@@ -29,18 +29,19 @@ def train_pool(
 ) -> Pool:
     """Return models trained on random halves of the records in question.
 
-    Each chunk is as many models as there are workers, so an interruption loses at most one
-    training a worker. Masks and seeds come from streams of their own: the pool depends on
+    Each chunk is as many models as the workers train at once, so an interruption loses at most
+    one training (of networks: one pass) a worker. Masks and seeds come from streams of their own: the pool depends on
     the records, the recipe, the seed and its size, and on nothing else.
     """
     masks = balanced_masks(models, table.units, rng=stream(seed, "pool/masks"))
     seeds = stream(seed, "pool/seeds").integers(2**31 - 1, size=models)
     answers = []
-    for start in range(0, models, workers):
-        its = slice(start, min(start + workers, models))
+    size = workers * getattr(trainer, "together", 1)
+    for start in range(0, models, size):
+        its = slice(start, min(start + size, models))
         chunk = stages.get(
             f"pool/{start}",
-            (*content, models, start, workers),
+            (*content, models, start, size),
             functools.partial(
                 _train_chunk, trainer, table, masks[its], seeds[its], workers
             ),

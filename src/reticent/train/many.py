@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from reticent.data import Table
 from reticent.errors import InvalidInput
 from reticent.product import Trainer
+from reticent.train.networks import NetworkTrainer
 
 __all__ = ["train_many"]
 
@@ -20,6 +21,8 @@ def train_many(
     workers: int,
 ) -> NDArray[np.float32]:
     """Train one model per mask and return every model's answers on every record.
+
+    Networks are trained many in one pass, other estimators in a parallel loop.
 
     Parameters
     ----------
@@ -44,6 +47,8 @@ def train_many(
             f"masks of shape {masks.shape} and {len(seeds)} seeds do not fit {len(table)} records; pass one row "
             "and one seed a model."
         )
+    if isinstance(trainer, NetworkTrainer):
+        return trainer.train_many(table, masks, seeds, workers=workers)
     jobs = [
         (trainer, table, mask, int(seed))
         for mask, seed in zip(masks, seeds, strict=True)

@@ -10,6 +10,8 @@ from typing import Any
 from reticent._check import nearest
 from reticent.errors import InvalidSpec, TrainerFailed
 from reticent.train.models import EstimatorTrainer, first_line, wants_raw_columns
+from reticent.train.networks import NetworkTrainer
+from reticent.train.recipes import SGD, Adam, Network
 
 __all__ = ["parse_trainer"]
 
@@ -17,10 +19,13 @@ _PACKAGES = ("sklearn", "xgboost")
 _MAKERS = ("make_pipeline", "make_union", "make_column_transformer")
 
 
-def parse_trainer(text: str, *, preprocess: bool = True) -> EstimatorTrainer:
+def parse_trainer(
+    text: str, *, preprocess: bool = True
+) -> EstimatorTrainer | NetworkTrainer:
     """Return the trainer that a line of text describes.
 
-    Either a call with literal arguments, such as
+    ``reticent.Network(hidden=[64], epochs=50)`` is a multilayer perceptron (extra ``torch``).
+    Otherwise either a call with literal arguments, such as
     ``sklearn.ensemble.RandomForestClassifier(n_estimators=200)``, possibly with other such
     calls as arguments (``sklearn.pipeline.make_pipeline(...)``); or ``module:callable``, a
     function of the user that returns an unfitted estimator. A call is parsed, its class looked
@@ -56,6 +61,8 @@ def parse_trainer(text: str, *, preprocess: bool = True) -> EstimatorTrainer:
     else:
         make = _FromCall(text if is_call else text + "()")
     estimator = make()
+    if isinstance(estimator, Network):
+        return NetworkTrainer(network=estimator, recipe=text)
     if not hasattr(estimator, "fit"):
         raise InvalidSpec(
             f"{text!r} gives a {type(estimator).__name__} without a fit method, so it cannot be trained; "
@@ -160,7 +167,12 @@ def _dotted(node: ast.expr) -> str:
     )
 
 
+_OWN = {f"reticent.{recipe.__name__}": recipe for recipe in (Network, SGD, Adam)}
+
+
 def _look_up(name: str) -> Any:
+    if name in _OWN:
+        return _OWN[name]
     module_name, _, attribute = name.rpartition(".")
     if module_name.split(".")[0] not in _PACKAGES or attribute.startswith("_"):
         raise InvalidSpec(

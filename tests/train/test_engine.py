@@ -1,0 +1,193 @@
+"""The engine equals one model after another, step by step."""
+
+import numpy as np
+import pytest
+
+from reticent.errors import InvalidInput
+
+torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
+
+from reticent.train.engine import (  # noqa: E402
+    batch_order,
+    initial_parameters,
+    train_networks,
+)
+from reticent.train.recipes import SGD, Adam, Network  # noqa: E402
+
+N, D, C = 90, 7, 3
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    torch.set_num_threads(1)
+
+
+def data(seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.randn(N, D, generator=generator)
+    y = torch.randint(C, (N,), generator=generator)
+    return X, torch.nn.functional.one_hot(y, C).float()
+
+
+def masks_of(models, rng, sizes=None):
+    masks = np.zeros((models, N), dtype=bool)
+    for k, mask in enumerate(masks):
+        mask[rng.permutation(N)[: (sizes[k] if sizes else N // 2)]] = True
+    return masks
+
+
+def loop(X, targets, mask, seed, recipe):
+    """Train one model with autograd and PyTorch's optimisers: the naive second implementation."""
+    generator = torch.Generator().manual_seed(seed)
+    sizes = [D, *recipe.hidden, C]
+    weights, biases = initial_parameters(sizes, generator)
+    weights = [w.clone().requires_grad_() for w in weights]
+    biases = [b[:, 0].clone().requires_grad_() for b in biases]
+    groups = [
+        {"params": weights, "weight_decay": recipe.l2},
+        {"params": biases, "weight_decay": 0.0},
+    ]
+    o = recipe.optimiser
+    if isinstance(o, SGD):
+        optimiser = torch.optim.SGD(groups, lr=o.rate, momentum=o.momentum)
+    else:
+        optimiser = torch.optim.Adam(
+            groups, lr=o.rate, betas=(o.beta_1, o.beta_2), eps=o.epsilon
+        )
+    members = torch.from_numpy(np.flatnonzero(mask))
+    for _ in range(recipe.epochs):
+        order = batch_order(members, generator)
+        keep = 1 - recipe.dropout
+        kept = [
+            (torch.rand(width, len(order), generator=generator) < keep).float() / keep
+            for width in (recipe.hidden if recipe.dropout else ())
+        ]
+        for start in range(0, len(order), recipe.batch):
+            index = order[start : start + recipe.batch]
+            a = X[index]
+            for layer, (w, b) in enumerate(zip(weights, biases, strict=True)):
+                a = a @ w.T + b
+                if layer < len(weights) - 1:
+                    a = torch.relu(a)
+                    if kept:
+                        a = a * kept[layer][:, start : start + recipe.batch].T
+            loss = -(targets[index] * torch.log_softmax(a, 1)).sum(1).mean()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+    return [w.detach() for w in weights], [b.detach() for b in biases]
+
+
+RECIPES = {
+    "plain": Network(hidden=(8,), epochs=3, batch=16, optimiser=SGD(rate=0.1)),
+    "deep": Network(hidden=(6, 5), epochs=3, batch=16, optimiser=SGD(rate=0.1)),
+    "linear": Network(hidden=(), epochs=3, batch=16, optimiser=SGD(rate=0.1)),
+    "momentum": Network(epochs=3, batch=16, optimiser=SGD(rate=0.05, momentum=0.9)),
+    "adam": Network(epochs=3, batch=16, optimiser=Adam(rate=0.01)),
+    "decay": Network(epochs=3, batch=16, optimiser=SGD(rate=0.1), l2=0.1),
+    "momentum and decay": Network(
+        epochs=3, batch=16, optimiser=SGD(momentum=0.9), l2=0.1
+    ),
+    "adam and decay": Network(epochs=3, batch=16, optimiser=Adam(rate=0.01), l2=0.1),
+    "dropout": Network(
+        hidden=(8, 6), epochs=3, batch=16, optimiser=SGD(rate=0.1), dropout=0.4
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_equals_one_model_after_another(name):
+    recipe = RECIPES[name]
+    X, targets = data()
+    masks = masks_of(4, np.random.default_rng(0))
+    made = train_networks(X, targets, masks, range(4), recipe)
+    for k in range(4):
+        weights, biases = loop(X, targets, masks[k], k, recipe)
+        for layer, (w, b) in enumerate(zip(weights, biases, strict=True)):
+            assert torch.allclose(made.weights[layer][k], w, atol=2e-6)
+            assert torch.allclose(made.biases[layer][k][:, 0], b, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", ["plain", "momentum", "adam and decay"])
+def test_models_with_different_numbers_of_members(name):
+    recipe = RECIPES[name]
+    X, targets = data()
+    masks = masks_of(3, np.random.default_rng(0), sizes=[20, 33, 70])
+    made = train_networks(X, targets, masks, range(3), recipe)
+    for k in range(3):
+        weights, _ = loop(X, targets, masks[k], k, recipe)
+        for layer, w in enumerate(weights):
+            assert torch.allclose(made.weights[layer][k], w, atol=2e-6)
+
+
+def test_twin_another_seed_or_another_member_is_another_model():
+    X, targets = data()
+    masks = masks_of(2, np.random.default_rng(0))
+    one = train_networks(X, targets, masks[:1], [5], RECIPES["plain"]).weights[0][0]
+    other_seed = train_networks(X, targets, masks[:1], [6], RECIPES["plain"]).weights[
+        0
+    ][0]
+    other_mask = train_networks(X, targets, masks[1:], [5], RECIPES["plain"]).weights[
+        0
+    ][0]
+    assert not torch.allclose(one, other_seed, atol=1e-3)
+    assert not torch.allclose(one, other_mask, atol=1e-3)
+
+
+def test_the_company_a_model_is_trained_in_does_not_matter():
+    X, targets = data()
+    masks = masks_of(5, np.random.default_rng(0))
+    together = train_networks(X, targets, masks, range(5), RECIPES["dropout"])
+    alone = train_networks(X, targets, masks[3:4], [3], RECIPES["dropout"])
+    assert torch.allclose(together.weights[0][3], alone.weights[0][0], atol=1e-6)
+
+
+def test_targets_may_be_soft_and_each_models_own():
+    X, _ = data()
+    own = torch.softmax(
+        torch.randn(2, N, C, generator=torch.Generator().manual_seed(1)), -1
+    )
+    masks = masks_of(2, np.random.default_rng(0))
+    made = train_networks(X, own, masks, range(2), RECIPES["plain"])
+    for k in range(2):
+        weights, _ = loop(X, own[k], masks[k], k, RECIPES["plain"])
+        assert torch.allclose(made.weights[0][k], weights[0], atol=2e-6)
+
+
+def test_each_model_sees_its_own_standardisation():
+    X, targets = data()
+    masks = masks_of(2, np.random.default_rng(0))
+    centres = torch.stack([X[mask].mean(0) for mask in masks])
+    scales = torch.stack([X[mask].std(0) for mask in masks])
+    made = train_networks(
+        X, targets, masks, range(2), RECIPES["plain"], centres=centres, scales=scales
+    )
+    for k in range(2):
+        seen = (X - centres[k]) / scales[k]
+        weights, _ = loop(seen, targets, masks[k], k, RECIPES["plain"])
+        assert torch.allclose(made.weights[0][k], weights[0], atol=2e-6)
+
+
+def test_it_learns_and_its_answers_are_probabilities():
+    generator = torch.Generator().manual_seed(0)
+    X = torch.randn(N, D, generator=generator)
+    targets = torch.nn.functional.one_hot((X[:, 0] > 0).long(), 2).float()
+    masks = masks_of(3, np.random.default_rng(0))
+    recipe = Network(hidden=(16,), epochs=60, batch=16, optimiser=Adam(rate=0.01))
+    p = train_networks(X, targets, masks, range(3), recipe).probabilities(X)
+    assert p.shape == (3, N, 2)
+    assert p.sum(axis=2) == pytest.approx(np.ones((3, N)), abs=1e-5)
+    right = p.argmax(axis=2) == targets.argmax(1).numpy()
+    assert right.mean() > 0.85
+
+
+def test_bad_recipes_and_masks_are_refused():
+    X, targets = data()
+    with pytest.raises(InvalidInput, match="must be at least 1"):
+        Network(epochs=0)
+    with pytest.raises(InvalidInput, match="dropout"):
+        Network(dropout=1.0)
+    with pytest.raises(InvalidInput, match="do not fit"):
+        train_networks(X, targets, np.ones((2, N), bool), [1], Network())
+    with pytest.raises(InvalidInput, match="no member"):
+        train_networks(X, targets, np.zeros((1, N), bool), [1], Network())
