@@ -1,0 +1,299 @@
+"""Do groups differ? Tests over repeated audits that resample the same records.
+
+The repeats of an experiment draw their parts from one table, so they are not independent: a plain
+t-test or analysis of variance over repeats mistakes the accidents of that table for a difference between
+groups and rejects far too often. The corrections here widen the error by the overlap of the
+repeats.
+
+References
+----------
+.. [1] Nadeau & Bengio, "Inference for the generalization error", Machine Learning 52, 2003, Eq. 9.
+.. [2] Greenhouse & Geisser, "On methods in the analysis of profile data", Psychometrika 24, 1959.
+.. [3] Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Stat. 6, 1979.
+.. [4] Benjamini & Hochberg, "Controlling the false discovery rate", J. R. Stat. Soc. B 57, 1995.
+.. [5] O'Dell, thesis on disparate vulnerability, section on repeated measures.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import fdtrc, stdtr, stdtrit
+
+from reticent._check import in_open_unit
+from reticent.errors import InvalidInput
+from reticent.evidence._estimate import Estimate, split_level
+
+__all__ = [
+    "Anova",
+    "Correction",
+    "PairDifference",
+    "adjust",
+    "anova",
+    "pairwise",
+    "vulnerability_bound",
+]
+
+
+class Correction(StrEnum):
+    """How p-values of several tests are adjusted, by its right name."""
+
+    HOLM = "Holm"
+    BONFERRONI = "Bonferroni"
+    BENJAMINI_HOCHBERG = "Benjamini-Hochberg"
+    NONE = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anova:
+    """A repeated-measures analysis of variance: repeats are subjects, groups are conditions.
+
+    Parameters
+    ----------
+    f : float
+        The ratio of variances, corrected for the overlap of repeats.
+    freedom : tuple of float
+        Its degrees of freedom, multiplied by ``epsilon``.
+    epsilon : float
+        Greenhouse and Geisser's measure of sphericity [2]_, 1/(groups - 1) to 1.
+    p_value : float
+        Chance of so large an F if no group differs.
+    eta_squared : float
+        Partial effect size: share of variance due to groups, subjects left out.
+    """
+
+    f: float
+    freedom: tuple[float, float]
+    epsilon: float
+    p_value: float
+    eta_squared: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairDifference:
+    """One group against another.
+
+    Parameters
+    ----------
+    first, second : str
+        The groups.
+    difference : Estimate
+        Mean of first minus second; intervals of all pairs hold together.
+    effect : float
+        The mean difference over its standard deviation between repeats (Cohen's d).
+    p_value, adjusted : float
+        Of "no difference", by itself and adjusted for the number of pairs.
+    """
+
+    first: str
+    second: str
+    difference: Estimate
+    effect: float
+    p_value: float
+    adjusted: float
+
+
+def anova(values: ArrayLike, *, overlap: float) -> Anova:
+    r"""Test whether groups differ over repeats that share records.
+
+    With r repeats that have a share :math:`\rho` of records in common, the variance of a mean
+    over repeats is not :math:`\sigma^2/r` but, in terms of the spread seen between
+    repeats, :math:`(1/r + \rho/(1-\rho))\,s^2` (Eq. 9 of [1]_, where
+    :math:`\rho/(1-\rho) = n_{test}/n_{train}`). F is divided by
+    :math:`1 + r\rho/(1-\rho)` accordingly. ``overlap=0`` is the ordinary test.
+
+    Parameters
+    ----------
+    values : array-like, shape (repeats, groups)
+        A measure for each group in each repeat.
+    overlap : float
+        Expected share of the records judged in one repeat that are judged in another, in
+        [0, 1).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> result = anova(rng.normal([0, 0, 1], 1, (30, 3)), overlap=0.0)
+    >>> result.p_value < 0.01, result.epsilon <= 1
+    (True, True)
+    """
+    v = _table(values)
+    r, g = v.shape
+    grand = v.mean()
+    between = r * float(((v.mean(axis=0) - grand) ** 2).sum())
+    subjects = g * float(((v.mean(axis=1) - grand) ** 2).sum())
+    error = float(((v - grand) ** 2).sum()) - between - subjects
+    freedom = (g - 1.0, (g - 1.0) * (r - 1.0))
+    if error <= 1e-15 * max(1.0, between):
+        raise InvalidInput(
+            "the repeats do not differ at all, so there is no error to compare groups with; check that each "
+            "repeat draws anew."
+        )
+    widened = 1 + r * _widening(overlap)
+    f = between / freedom[0] / (error / freedom[1]) / widened
+    epsilon = _sphericity(v)
+    scaled = (epsilon * freedom[0], epsilon * freedom[1])
+    return Anova(
+        f=f,
+        freedom=scaled,
+        epsilon=epsilon,
+        p_value=float(fdtrc(*scaled, f)),
+        eta_squared=between / (between + error),
+    )
+
+
+def pairwise(
+    values: ArrayLike,
+    names: Sequence[str],
+    *,
+    overlap: float,
+    level: float,
+    correction: Correction = Correction.HOLM,
+) -> list[PairDifference]:
+    """Compare every pair of groups by the corrected resampled t-test (Eq. 9 of [1]_).
+
+    Parameters
+    ----------
+    values : array-like, shape (repeats, groups)
+        A measure for each group in each repeat.
+    names : sequence of str
+        The groups.
+    overlap : float
+        As in :func:`anova`.
+    level : float
+        Confidence of all intervals together (Bonferroni), in (0, 1).
+    correction : Correction
+        How p-values are adjusted.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> pairs = pairwise(rng.normal([0, 2], 1, (30, 2)), ["a", "b"], overlap=0.0, level=0.95)
+    >>> pairs[0].adjusted < 0.001
+    True
+    """
+    v = _table(values)
+    if len(names) != v.shape[1]:
+        raise InvalidInput(
+            f"there are {v.shape[1]} groups but {len(names)} names; pass one name per column."
+        )
+    r = len(v)
+    pairs = list(itertools.combinations(range(len(names)), 2))
+    each = split_level(level, len(pairs))
+    reach = float(stdtrit(r - 1, 1 - (1 - each) / 2))
+    rows = []
+    for a, b in pairs:
+        d = v[:, a] - v[:, b]
+        spread = float(d.std(ddof=1))
+        error = spread * float(np.sqrt(1 / r + _widening(overlap)))
+        mean = float(d.mean())
+        p = (
+            float(2 * stdtr(r - 1, -abs(mean) / error))
+            if error > 0
+            else float(mean == 0)
+        )
+        rows.append((a, b, mean, reach * error, mean / spread if spread else 0.0, p))
+    adjusted = adjust([row[-1] for row in rows], correction)
+    return [
+        PairDifference(
+            first=names[a],
+            second=names[b],
+            difference=Estimate(
+                value=mean,
+                low=mean - half,
+                high=mean + half,
+                level=level,
+                method=f"corrected resampled t, joint over {len(pairs)} pairs",
+                covers="trainer",
+            ),
+            effect=effect,
+            p_value=p,
+            adjusted=float(q),
+        )
+        for (a, b, mean, half, effect, p), q in zip(rows, adjusted, strict=True)
+    ]
+
+
+def adjust(p_values: Sequence[float], correction: Correction) -> NDArray[np.float64]:
+    """Return p-values adjusted for their number.
+
+    Holm [3]_ and Bonferroni bound the chance of any false alarm; Benjamini and Hochberg [4]_ bound
+    the expected share of false alarms among alarms, which is less.
+
+    Examples
+    --------
+    >>> adjust([0.01, 0.04, 0.03], Correction.HOLM)
+    array([0.03, 0.06, 0.06])
+    >>> adjust([0.01, 0.04, 0.03], Correction.BENJAMINI_HOCHBERG)
+    array([0.03, 0.04, 0.04])
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    m = len(p)
+    if correction == Correction.NONE:
+        return p
+    if correction == Correction.BONFERRONI:
+        return np.minimum(m * p, 1.0)
+    order = np.argsort(p)
+    out = np.empty(m)
+    if correction == Correction.HOLM:
+        steps = np.maximum.accumulate((m - np.arange(m)) * p[order])
+    else:
+        ranked = p[order] * m / np.arange(1, m + 1)
+        steps = np.minimum.accumulate(ranked[::-1])[::-1]
+    out[order] = np.minimum(steps, 1.0)
+    return out
+
+
+def vulnerability_bound(epsilon: float, delta: float = 0.0) -> float:
+    r"""Return the largest vulnerability, or disparity, that (epsilon, delta)-privacy allows.
+
+    The tight bound :math:`(e^\varepsilon - 1 + 2\delta)/(e^\varepsilon + 1)`. (The source [5]_ gives
+    :math:`e^\varepsilon - 1`, which exceeds 1 beyond epsilon 0.69.)
+
+    Examples
+    --------
+    >>> round(vulnerability_bound(1.0), 4)
+    0.4621
+    """
+    if epsilon < 0 or not 0 <= delta < 1:
+        raise InvalidInput(
+            f"epsilon is {epsilon} and delta {delta}; epsilon must be at least 0 and delta lie in [0, 1)."
+        )
+    return min(1.0, float(np.tanh(epsilon / 2) + 2 * delta / (np.exp(epsilon) + 1)))
+
+
+def _table(values: ArrayLike) -> NDArray[np.float64]:
+    v = np.asarray(values, dtype=np.float64)
+    if v.ndim != 2 or v.shape[0] < 3 or v.shape[1] < 2 or not np.isfinite(v).all():
+        raise InvalidInput(
+            f"values of shape {v.shape} must be finite, one row a repeat (at least 3), one column a group (at "
+            "least 2)."
+        )
+    return v
+
+
+def _widening(overlap: float) -> float:
+    if overlap == 0:
+        return 0.0
+    return in_open_unit(overlap, "overlap") / (1 - overlap)
+
+
+def _sphericity(v: NDArray[np.float64]) -> float:
+    """Return the epsilon of Greenhouse and Geisser from the doubly centred covariance."""
+    covariance = np.cov(v, rowvar=False)
+    centred = (
+        covariance
+        - covariance.mean(axis=0)
+        - covariance.mean(axis=1)[:, None]
+        + covariance.mean()
+    )
+    g = v.shape[1]
+    squares = float((centred**2).sum())
+    if squares == 0:
+        return 1.0
+    return min(
+        1.0, max(1 / (g - 1), float(np.trace(centred)) ** 2 / ((g - 1) * squares))
+    )
