@@ -16,6 +16,15 @@ from reticent.evidence._measure import (
     worst_privacy,
 )
 from reticent.evidence.calibration import Calibration, CalibrationBin, calibration
+from reticent.evidence.disparity import (
+    Anova,
+    Correction,
+    PairDifference,
+    adjust,
+    anova,
+    pairwise,
+    vulnerability_bound,
+)
 from reticent.evidence.epsilon import epsilon_ceiling, epsilon_lower_bound
 from reticent.evidence.ltu import (
     PairWins,
@@ -38,17 +47,22 @@ from reticent.evidence.roc import RocPoint, exposed_share, roc_points, tpr_at_fp
 from reticent.evidence.vulnerability import guesses, vulnerability
 
 __all__ = [
+    "Anova",
     "AttackEvidence",
     "Calibration",
     "CalibrationBin",
+    "Correction",
     "Estimate",
     "Evidence",
     "GroupEvidence",
     "Histogram",
     "InsiderEvidence",
+    "PairDifference",
     "PairWins",
     "RegimeEvidence",
     "RocPoint",
+    "adjust",
+    "anova",
     "best_of",
     "calibration",
     "clopper_pearson",
@@ -62,6 +76,7 @@ __all__ = [
     "measure_attack",
     "measure_groups",
     "pair_wins",
+    "pairwise",
     "privacy_from_accuracy",
     "privacy_from_rounds",
     "records_to_resolve",
@@ -76,5 +91,6 @@ __all__ = [
     "tpr_at_fpr",
     "utility",
     "vulnerability",
+    "vulnerability_bound",
     "worst_privacy",
 ]

@@ -294,6 +294,5 @@ def _sphericity(v: NDArray[np.float64]) -> float:
     squares = float((centred**2).sum())
     if squares == 0:
         return 1.0
-    return min(
-        1.0, max(1 / (g - 1), float(np.trace(centred)) ** 2 / ((g - 1) * squares))
-    )
+    ratio = float(np.trace(centred)) ** 2 / ((g - 1) * squares)
+    return float(np.clip(ratio, 1 / (g - 1), 1.0))
