@@ -1,20 +1,20 @@
 """The one pipeline: order, controls, streams, resume."""
 
+from reticent.pipeline._answers import train_seed
 from reticent.pipeline._api import audit, audit_outputs
-from reticent.pipeline._audit import (
+from reticent.pipeline._audit import divide, results_folder, run_audit
+from reticent.pipeline._plan import (
     DEFAULT_ATTACKS,
+    POOL_ATTACKS,
     AuditPlan,
     AuditResult,
     PerRecord,
-    divide,
-    results_folder,
-    run_audit,
-    train_seed,
 )
 from reticent.pipeline._stages import Stages
 
 __all__ = [
     "DEFAULT_ATTACKS",
+    "POOL_ATTACKS",
     "AuditPlan",
     "AuditResult",
     "PerRecord",

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from reticent.attack import Challenge
 from reticent.data import ColumnKind, Finding, Severity, table_from_frame
 from reticent.errors import InvalidInput
-from reticent.pipeline._audit import AuditPlan, outputs_dossier, run_audit
+from reticent.pipeline._audit import outputs_dossier, run_audit
+from reticent.pipeline._plan import AuditPlan
 from reticent.policy import Policy, read_policy
 from reticent.product import Provenance, Trainer, versions
 from reticent.report import Dossier
