@@ -242,7 +242,7 @@ def test_so_many_records_resolve_a_low_rate(seed):
     n = records_to_resolve(0.001, 0.01)
     rng = stream(seed, "resolve")
     enough = tpr_at_fpr(
-        rng.normal(size=2 * n), rng.normal(size=2 * n), fpr=0.001, level=0.95
+        rng.normal(size=4 * n), rng.normal(size=4 * n), fpr=0.001, level=0.95
     )
     too_few = tpr_at_fpr(
         rng.normal(size=n // 5), rng.normal(size=n // 5), fpr=0.001, level=0.95

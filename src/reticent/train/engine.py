@@ -129,9 +129,9 @@ def train_networks(
     for _ in range(recipe.epochs):
         orders = [batch_order(m, g) for m, g in zip(members, generators, strict=True)]
         keeps = _keep_masks(orders, generators, recipe)
-        longest = max(len(order) for order in orders)
-        for start in range(0, longest, recipe.batch):
-            _step(state, view, orders, keeps, start)
+        epoch = _Epoch.of(orders, keeps)
+        for start in range(0, epoch.index.shape[1], recipe.batch):
+            _step(state, view, epoch, start)
     return Networks(weights=tuple(weights), biases=tuple(biases))
 
 
@@ -243,37 +243,55 @@ def _keep_masks(
     ]
 
 
-def _step(
-    state: _State,
-    view: _View,
-    orders: list[Tensor],
-    keeps: list[Tensor] | None,
-    start: int,
-) -> None:
-    """Take one step of every model that still has members in this epoch."""
-    stop = start + state.recipe.batch
-    pieces = [order[start:stop] for order in orders]
-    width = max(len(piece) for piece in pieces)
-    counts = torch.tensor([float(len(piece)) for piece in pieces])
-    even = all(len(piece) == width for piece in pieces)
-    if even:
-        index, active = torch.stack(pieces), None
-    else:  # shorter batches are filled up with records of weight 0
-        index = torch.stack(
-            [torch.cat([p, p.new_zeros(width - len(p))]) for p in pieces]
+@dataclass(frozen=True, kw_only=True)
+class _Epoch:
+    """The order of all models' members in one epoch, filled up to the longest.
+
+    Parameters
+    ----------
+    index : Tensor, shape (M, longest)
+        Rows; behind a model's own members stands row 0, which will have weight 0.
+    lengths : Tensor, shape (M,)
+        Members of each model.
+    even : bool
+        Whether all have equally many.
+    keeps : list of Tensor or None
+        What dropout keeps.
+    """
+
+    index: Tensor
+    lengths: Tensor
+    even: bool
+    keeps: list[Tensor] | None
+
+    @classmethod
+    def of(cls, orders: list[Tensor], keeps: list[Tensor] | None) -> "_Epoch":
+        return cls(
+            index=torch.nn.utils.rnn.pad_sequence(orders, batch_first=True),
+            lengths=torch.tensor([len(order) for order in orders]),
+            even=len({len(order) for order in orders}) == 1,
+            keeps=keeps,
         )
-        active = (counts > 0).float()
+
+
+def _step(state: _State, view: _View, epoch: _Epoch, start: int) -> None:
+    """Take one step of every model that still has members in this epoch."""
+    index = epoch.index[:, start : start + state.recipe.batch]
+    width = index.shape[1]
+    kept = None
+    if epoch.keeps is not None:
+        kept = [keep[:, :, start : start + width] for keep in epoch.keeps]
     x, y = view.batch(index)
-    kept = (
-        None if keeps is None else [keep[:, :, start : start + width] for keep in keeps]
-    )
     activations = _forward(state.weights, state.biases, x.transpose(1, 2), kept)
     delta = torch.softmax(activations.pop(), 1).sub_(y.transpose(1, 2))
-    if even:
+    active = None
+    if epoch.even:
         delta.div_(width)
     else:
+        counts = (epoch.lengths - start).clamp(0, width)
         weight = torch.arange(width)[None] < counts[:, None]
         delta.mul_((weight / counts.clamp_min(1)[:, None])[:, None])
+        active = (counts > 0).float()
     state.steps += 1.0 if active is None else active
     for layer in reversed(range(len(state.weights))):
         below = activations[layer]
