@@ -8,7 +8,7 @@ from reticent.evidence import strongest
 from reticent.policy import Outcome, Verdict
 from reticent.report import figures
 from reticent.report._dossier import Dossier
-from reticent.report.words import GLOSSARY, LIMIT_WORDS, percent
+from reticent.report.words import GLOSSARY, LIMIT_WORDS, outsider_does, percent
 
 __all__ = ["render_fragment", "render_html"]
 
@@ -142,7 +142,7 @@ def _attacks(dossier: Dossier) -> str:
     ]
     return (
         "<h2>What a stranger can find out</h2>"
-        '<p class="lead">The outsider queries the product. Above the dashed line an attack is better than chance; the band is the '
+        f'<p class="lead">The outsider {outsider_does(dossier.evidence)}. Above the dashed line an attack is better than chance; the band is the '
         "interval of the best attack, point by point; the diamond is the policy's limit.</p>"
         f'<div class="card">{figures.roc(dossier)}'
         + _key(

@@ -3,8 +3,16 @@
 from reticent.evidence import Estimate, Evidence, InsiderEvidence
 from reticent.policy import Decision, Policy, Verdict
 
-__all__ = ["GLOSSARY", "LIMIT_WORDS", "insider_warning", "percent", "summarise"]
+__all__ = [
+    "GLOSSARY",
+    "LIMIT_WORDS",
+    "insider_warning",
+    "outsider_does",
+    "percent",
+    "summarise",
+]
 
+POOL_NAMES = ("lira", "lira_offline", "rmia", "shadow", "combined_pool")
 LIMIT_WORDS = {
     "privacy": "privacy, outsider",
     "tpr_at_fpr": "members pointed out",
@@ -39,7 +47,7 @@ def summarise(
     cases = f"{100 * accuracy.value:.0f} of 100 cases ({100 * accuracy.low:.0f} to {100 * accuracy.high:.0f})"
     shown = (
         "Shown one person whose record trained this model and one whose record did not, a stranger who "
-        f"only queries the model picks the right one in {cases}, where a coin gives 50."
+        f"{outsider_does(evidence)} picks the right one in {cases}, where a coin gives 50."
     )
     if decision.verdict == Verdict.REFUSE:
         broken = [c.name for c in decision.limits if c.outcome == "broken"]
@@ -68,6 +76,13 @@ def summarise(
         f"That is not enough to decide by the policy '{policy.name}': nobody can yet promise the {people} in the "
         "table that they are safe, nor say that they are not."
     )
+
+
+def outsider_does(evidence: Evidence) -> str:
+    """Return what the outsider of this audit did, in words."""
+    if any(attack.name in POOL_NAMES for attack in evidence.attacks):
+        return "queries the model and trains others like it"
+    return "only queries the model"
 
 
 def insider_warning(insider: InsiderEvidence | None) -> str:
@@ -115,7 +130,7 @@ GLOSSARY = {
     "individual privacy": "the privacy score of one person: how often an attacker who compares that person with all non-members is misled.",
     "TPR at FPR": "the share of members an attack points out (true positives) when it may wrong that share of non-members (false positives).",
     "interval": "the range in brackets holds the truth with the stated confidence; all intervals the verdict rests on hold together.",
-    "outsider": "somebody who can query the product and holds records, but does not know who trained it on what.",
+    "outsider": "somebody who can query the product and holds records, but does not know who of them trained it; with a pool, also knows the recipe and trains models of their own.",
     "insider": "the Leave-Two-Unlabeled attacker: knows the recipe and every record's tag but two, and trains again.",
     "control": "a product whose answer is known: one that memorises must be caught, one trained on other records must not.",
     "blind baseline": "a classifier that never sees the product; if it can tell members from non-members, no attack can be judged.",
