@@ -239,7 +239,7 @@ def test_so_many_records_settle_a_limit(seed):
 
 
 def test_so_many_records_resolve_a_low_rate(seed):
-    n = records_to_resolve(0.001, 0.01)
+    n = records_to_resolve(0.001, 0.01, level=0.95)
     rng = stream(seed, "resolve")
     enough = tpr_at_fpr(
         rng.normal(size=4 * n), rng.normal(size=4 * n), fpr=0.001, level=0.95

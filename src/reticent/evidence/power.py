@@ -3,9 +3,11 @@
 import math
 
 from scipy.special import ndtri
+from scipy.stats import binom
 
 from reticent._check import in_open_unit
 from reticent.evidence._estimate import Estimate
+from reticent.evidence.proportion import upper_limit
 
 __all__ = ["records_to_resolve", "records_to_settle", "smallest_visible_leak"]
 
@@ -63,23 +65,30 @@ def records_to_settle(estimate: Estimate, limit: float, records: int) -> int | N
     return _rounded_up(needed)
 
 
-def records_to_resolve(fpr: float, tpr_limit: float) -> int:
+def records_to_resolve(fpr: float, tpr_limit: float, *, level: float) -> int:
     """Return about how many non-members show a TPR below its limit at a low FPR.
 
-    A product that leaks nothing has a TPR equal to the FPR; the interval's upper end must
-    come below the limit. Found by doubling with normal-size counts of a Poisson law.
+    A product that leaks nothing has a TPR equal to the FPR. The number is the smallest (to
+    ten per cent) at which the upper end that :func:`tpr_at_fpr` would then give, with as many
+    members, comes below the limit.
+
+    Parameters
+    ----------
+    fpr, tpr_limit : float
+        The rate and the limit, ``fpr < tpr_limit``.
+    level : float
+        Confidence of the one interval, in (0, 1).
 
     Examples
     --------
-    >>> 1_000 < records_to_resolve(0.001, 0.01) < 5_000
-    True
+    >>> records_to_resolve(0.001, 0.01, level=0.95)
+    1400
     """
+    miss = (1 - in_open_unit(level, "level")) / 4
     n = 100.0
     while n < 1e9:
-        expected = fpr * n
-        # about 2.5 standard deviations for the threshold, then for the count above it
-        above = expected + 2.5 * math.sqrt(expected + 1) + 1
-        if (above + 2.5 * math.sqrt(above) + 2) / n <= tpr_limit:
+        most = float(binom.isf(miss, int(n), fpr))
+        if upper_limit(most + 1, int(n), miss) <= tpr_limit:
             break
         n *= 1.1
     return _rounded_up(n)

@@ -9,6 +9,7 @@ from reticent.evidence import (
     Evidence,
     records_to_resolve,
     records_to_settle,
+    split_level,
     worst_privacy,
 )
 from reticent.policy._policy import Policy
@@ -400,7 +401,12 @@ def _next_steps(
         needed = records_to_settle(check.estimate, check.limit, records)
         if check.name == "tpr_at_fpr":
             # The upper end shrinks like a Poisson count, not like a square root.
-            floor = records_to_resolve(policy.limits.tpr_at_fpr, check.limit)
+            each = split_level(
+                policy.confidence, policy.statements * len(evidence.attacks)
+            )
+            floor = records_to_resolve(
+                policy.limits.tpr_at_fpr, check.limit, level=each
+            )
             needed = (
                 max(floor, 2 * records)
                 if check.estimate.value < check.limit
