@@ -200,3 +200,25 @@ def test_four_models_do_what_peers_need_sixteen_for(forest):
     auc, low_rate = power(RelativeRatio(), forest, 4)
     assert auc > 0.96
     assert low_rate > 0.352
+
+
+@pytest.mark.parametrize(
+    "attack", [ShadowModels(), CombinedPool()], ids=lambda a: a.name
+)
+def test_predicted_membership_is_calibrated(attack, forest):
+    """Members and non-members are equally many in the games and in the audit.
+
+    The target is one product, so its answers may be a little off those of the pool; the twin is
+    the same order of records with log-odds twice as sure.
+    """
+    challenge, pool = forest
+    tags = np.arange(6000) < 3000
+    knowledge = Knowledge(tags=SealedTags(tags, np.arange(6000)), pool=pool)
+    made = attack.score(challenge, knowledge=knowledge, rng=stream(0, "calibrated"))
+
+    def off(p):
+        order = np.array_split(np.argsort(p), 10)
+        return max(abs(p[its].mean() - tags[its].mean()) for its in order)
+
+    assert off(made.probabilities) < 0.08
+    assert off(1 / (1 + np.exp(-2 * made.values))) > 0.08

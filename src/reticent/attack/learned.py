@@ -10,11 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit, xlogy
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
 
-from reticent._threads import one_thread
 from reticent.attack._base import Challenge, Knowledge, Scores
+from reticent.attack._boost import boosted_log_odds
 
 __all__ = ["LearnedOutputs", "outputs_seen"]
 
@@ -50,7 +48,16 @@ class LearnedOutputs:
             if len(learn) > self.most_rows:
                 chosen = rng.choice(len(learn), self.most_rows, replace=False)
                 learn, tags = learn[chosen], tags[chosen]  # noqa: PLW2901
-            odds[judge] = _log_odds(inputs[learn], tags, inputs[judge], rng=rng)
+            odds[judge] = boosted_log_odds(
+                inputs[learn],
+                tags,
+                inputs[judge],
+                steps=60,
+                rate=0.08,
+                leaves=15,
+                smallest_leaf=max(10, len(learn) // 100),
+                rng=rng,
+            )
         return Scores(values=odds, probabilities=1 / (1 + np.exp(-odds)))
 
 
@@ -67,37 +74,3 @@ def outputs_seen(challenge: Challenge) -> NDArray[np.float64]:
     ordered = -np.sort(-p, axis=1)[:, : min(5, p.shape[1])]
     by_class = p[:, :10]
     return np.column_stack([*columns, ordered, by_class]).astype(np.float64)
-
-
-def _log_odds(
-    learn: NDArray[np.float64],
-    tags: NDArray[np.bool_],
-    judge: NDArray[np.float64],
-    *,
-    rng: np.random.Generator,
-) -> NDArray[np.float64]:
-    """Boost on one part, calibrate on the other, and score new records.
-
-    Boosted log-odds are too sure of themselves; a logistic regression of the tags on them,
-    learned on records the booster did not see, sets their scale (Platt 1999).
-    """
-    held = np.zeros(len(learn), dtype=bool)
-    for tag in (False, True):  # a quarter of each, so that both are always there
-        its = rng.permutation(np.flatnonzero(tags == tag))
-        held[its[::4]] = True
-    model = HistGradientBoostingClassifier(
-        max_iter=60,
-        learning_rate=0.08,
-        max_leaf_nodes=15,
-        min_samples_leaf=max(10, len(learn) // 100),
-        early_stopping=False,
-        random_state=int(rng.integers(2**31 - 1)),
-    )
-    with one_thread():
-        model.fit(learn[~held], tags[~held])
-        rehearsed = model.decision_function(learn[held])
-        judged = model.decision_function(judge)
-    scale = LogisticRegression().fit(rehearsed[:, None], tags[held])
-    # A negative slope would turn the attack round on noise: the order is the booster's.
-    slope = max(float(scale.coef_[0, 0]), 1e-3)
-    return np.asarray(slope * judged + float(scale.intercept_[0]))

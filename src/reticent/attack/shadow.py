@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import HistGradientBoostingClassifier
 
-from reticent._threads import one_thread
 from reticent.attack._base import Challenge, Knowledge, Scores
+from reticent.attack._boost import boosted_log_odds
 from reticent.attack._pool import Pool, logit_of_probability
 from reticent.attack.learned import outputs_seen
 from reticent.attack.rmia import relative_ratio
@@ -131,19 +130,17 @@ def _learn(
     asked: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Boost on one part of known games; calibrate on the rest; score the target."""
-    held = rng.permutation(len(inputs)) % 5 == 0
-    model = HistGradientBoostingClassifier(
-        max_iter=150,
-        learning_rate=0.06,
-        max_leaf_nodes=31,
-        min_samples_leaf=max(20, len(inputs) // 500),
-        early_stopping=False,
-        random_state=int(rng.integers(2**31 - 1)),
+    """Learn from known games and return calibrated log-odds of the target's records."""
+    odds = boosted_log_odds(
+        inputs,
+        tags,
+        asked,
+        steps=150,
+        rate=0.06,
+        leaves=31,
+        smallest_leaf=max(20, len(inputs) // 500),
+        rng=rng,
     )
-    with one_thread():
-        model.fit(inputs[~held], tags[~held])
-        odds = np.asarray(model.decision_function(asked))
     # Boosting ends in steps: the first input, a likelihood ratio or logit, orders within them.
     fine = inputs[:, 0]
     return np.asarray(odds + 1e-6 * (asked[:, 0] - fine.mean()) / (fine.std() + 1e-12))

@@ -69,8 +69,8 @@ def summarise(
         )
     if decision.verdict == Verdict.RELEASE:
         return shown, (
-            f"Within the policy '{policy.name}' the {people} in the table are protected against strangers who query "
-            "the model; this speaks of the attacks that were run, not of every attack there could be."
+            f"No attack that was run tells strangers more about the {people} in the table than the policy "
+            f"'{policy.name}' allows; attacks that were not run might, and only a mechanism's guarantee speaks of all."
         )
     return shown, (
         f"That is not enough to decide by the policy '{policy.name}': nobody can yet promise the {people} in the "
