@@ -49,8 +49,13 @@ def check_attack(attack: Attack, *, seed: int = 42) -> None:
     labels = rng.integers(classes, size=2 * n)
     vague = rng.dirichlet(np.full(classes, 2.0), size=2 * n)
     sure = 0.05 * vague + 0.95 * np.eye(classes)[labels]
-    leaky = Challenge(probabilities=np.where(tags[:, None], sure, vague), labels=labels)
-    quiet = Challenge(probabilities=vague, labels=labels)
+    features = rng.normal(size=(2 * n, 4))
+    leaky = Challenge(
+        probabilities=np.where(tags[:, None], sure, vague),
+        labels=labels,
+        features=features,
+    )
+    quiet = Challenge(probabilities=vague, labels=labels, features=features)
     pool = _made_up_pool(labels, classes, rng)
 
     scores = _score(attack, leaky, tags, pool, seed)

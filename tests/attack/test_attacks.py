@@ -9,6 +9,7 @@ from reticent.attack import (
     Challenge,
     Confidence,
     Entropy,
+    Gap,
     Knowledge,
     LearnedOutputs,
     Loss,
@@ -21,7 +22,14 @@ from reticent.evidence import ltu_accuracy, tpr_at_fpr
 from reticent.testing import check_attack
 
 FALSE_ALARM = 1e-6
-ATTACKS = [Loss(), Confidence(), Entropy(), ModifiedEntropy(), LearnedOutputs()]
+ATTACKS = [
+    Loss(),
+    Gap(),
+    Confidence(),
+    Entropy(),
+    ModifiedEntropy(),
+    LearnedOutputs(),
+]
 
 
 def know(n_members, n_nonmembers):
@@ -79,6 +87,19 @@ def test_formulas_on_numbers_worked_by_hand():
     # Eq. 8 of Song & Mittal for (0.7, 0.2, 0.1), y = 0:
     by_hand = -(0.3 * np.log(0.7)) - 0.2 * np.log(0.8) - 0.1 * np.log(0.9)
     assert score(ModifiedEntropy(), P, Y)[0] == pytest.approx(-by_hand)
+
+
+def test_the_gap_attack_is_worth_half_the_gap_of_errors(seed):
+    """LTU accuracy 1/2 + (error on others - error on members) / 2, as Yeom et al. say."""
+    rng = stream(seed, "gap")
+    p, y = rng.dirichlet(np.ones(4), size=300), rng.integers(4, size=300)
+    y[:150] = np.where(rng.random(150) < 0.5, p[:150].argmax(axis=1), y[:150])
+    wrong = np.array([int(np.flatnonzero(row == row.max())[0] != k) for row, k in zip(p, y, strict=True)])  # fmt: skip
+    s = score(Gap(), p, y)
+    assert s.tolist() == (1 - wrong).tolist()
+    gap = wrong[150:].mean() - wrong[:150].mean()
+    assert gap > 0.1
+    assert ltu_accuracy(s[:150], s[150:], level=0.95).value == pytest.approx(0.5 + gap / 2)  # fmt: skip
 
 
 def test_modified_entropy_tells_right_from_wrong_certainty_and_entropy_does_not():
@@ -149,6 +170,14 @@ def test_outputs_that_are_not_probabilities_are_refused():
         Challenge(probabilities=np.array([[0.5, 0.5]]), labels=np.array([2]))
     with pytest.raises(InvalidPredictions, match="do not fit"):
         Challenge(probabilities=np.array([[0.5, 0.5]]), labels=np.array([0, 1]))
+    with pytest.raises(
+        InvalidPredictions, match="there are 3 records but answers on 2"
+    ):
+        Challenge(
+            probabilities=np.full((2, 2), 0.5),
+            labels=np.array([0, 1]),
+            features=np.zeros((3, 4)),
+        )
     with pytest.raises(InvalidPredictions, match="NaN scores"):
         Scores(values=np.array([np.nan]))
 

@@ -147,6 +147,49 @@ def test_a_target_leaves_the_pool_with_its_complement():
         assert inside[pool.masks[model]].tolist() == inside[~pool.masks[model]].tolist()
 
 
+@given(st.integers(1, 5), st.integers(2, 12), st.integers(0, 2**32 - 1))
+@settings(max_examples=40, deadline=None)
+def test_a_model_and_its_complement_share_a_number(pairs, n, key):
+    rng = np.random.default_rng(key)
+    masks = rng.permutation(balanced_masks(2 * pairs, np.arange(n), rng=rng))
+    made = Pool(
+        masks=masks,
+        probabilities=np.full((*masks.shape, 2), 0.5, np.float32),
+        labels=np.zeros(n, int),
+    ).pairs
+    for a, mask in enumerate(masks):
+        for b, other in enumerate(masks):
+            related = (mask == other).all() or (mask != other).all()
+            assert (made[a] == made[b]) == related
+    assert set(made) == set(range(made.max() + 1))
+
+
+def test_the_first_models_are_a_pool_of_their_own(seed):
+    pool = made_up(stream(seed, "first"))
+    part = pool.first(4)
+    again = Pool(
+        masks=pool.masks[:4], probabilities=pool.probabilities[:4], labels=pool.labels
+    )
+    assert len(part) == 4
+    assert np.array_equal(part.masks, again.masks)
+    assert np.array_equal(part.logits, again.logits)
+    assert np.array_equal(part.truth, again.truth)
+    with pytest.raises(InvalidInput, match="use balanced_masks"):
+        pool.first(1)
+
+
+def test_games_stop_when_enough_were_played(seed):
+    pool = made_up(stream(seed, "games"))
+    assert [model for model, _ in pool.games(most=3)] == [0, 1, 2]
+    assert [model for model, _ in pool.games(most=99)] == list(range(8))
+    for model, shadows in pool.games(most=3):
+        partner = model + 1 - 2 * (model % 2)
+        rest = [k for k in range(8) if k not in (model, partner)]
+        assert np.array_equal(shadows.masks, pool.masks[rest])
+        assert np.array_equal(shadows.logits, pool.logits[rest])
+    assert list(pool.first(2).games()) == []  # nobody is left to be a shadow
+
+
 @pytest.fixture(scope="module")
 def forest():
     """The target on which the peers were measured, with a pool of 20."""

@@ -19,7 +19,7 @@ from sklearn.dummy import DummyClassifier
 
 from reticent.report import Dossier, dossier_schema
 
-SHORT = ["--rounds", "1", "--workers", "1"]
+SHORT = ["--rounds", "1", "--workers", "1", "--pool", "0"]
 LOGISTIC = ["--trainer", "sklearn.linear_model.LogisticRegression()"]
 MODULE = """
 import time
@@ -253,7 +253,7 @@ def test_risk_of_single_people_is_marked_and_closed_to_others(folder):
     assert first.startswith("# SENSITIVE")
     assert stat.S_IMODE(old.stat().st_mode) == 0o600
     risk = pd.read_csv(old, comment="#")
-    assert list(risk.columns) == ["row", "member", "score", "privacy"]
+    assert list(risk.columns) == ["row", "member", "score", "privacy", "posterior"]
     assert len(risk) == len(rest) - 1 == 120
     assert risk["member"].sum() == 60
     assert risk["row"].is_unique
@@ -294,7 +294,7 @@ def test_product_made_elsewhere_is_audited_by_part(folder):
 
 SLOW = [
     *("audit", "good.csv", "--target", "outcome", "--trainer", "mine:Slow"),
-    *("--rounds", "8", "--workers", "1", "--minutes", "5", "--out", "o"),
+    *("--rounds", "8", "--workers", "1", "--minutes", "5", "--pool", "0", "--out", "o"),
 ]
 
 

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import binom, f_oneway, false_discovery_control, ttest_rel
 
 from reticent._random import stream
@@ -10,6 +12,7 @@ from reticent.evidence.disparity import (
     Correction,
     adjust,
     anova,
+    crossed,
     pairwise,
     vulnerability_bound,
 )
@@ -159,3 +162,151 @@ def test_bad_tables_are_refused():
         )
     with pytest.raises(InvalidInput, match="overlap"):
         anova(np.random.default_rng(0).normal(size=(5, 2)), overlap=1.0)
+
+
+def pool(rng, *, record=0.0, model=0.0, shift=0.0, models=16, n=240, groups=3):
+    """Decisions of a pool in complementary pairs; vulnerability is .15, plus shift in group 0.
+
+    Records differ by up to ``record``, and each pair of models by up to ``model`` in each group.
+    """
+    group = np.arange(n) % groups
+    half = rng.random((models // 2, n)) < 0.5
+    masks = np.stack([half, ~half], axis=1).reshape(models, n)
+    each = 0.15 + shift * (group == 0) + record * rng.uniform(-0.5, 0.5, n)
+    effect = model * rng.uniform(-0.5, 0.5, (models // 2, groups))
+    rate = 0.4 + np.where(masks, each + effect[:, group].repeat(2, axis=0), 0.0)
+    return rng.random(masks.shape) < rate, masks, group, np.arange(models) // 2
+
+
+def ask(rng, **how):
+    called, masks, group, clusters = pool(rng, **how)
+    return crossed(called, masks, group, clusters=clusters, level=0.95)
+
+
+def test_crossed_means_and_values_by_model_equal_counting(seed):
+    rng = stream(seed, "counting")
+    called, masks, group, clusters = pool(rng, record=0.4, n=60)
+    judged = rng.random(masks.shape) < 0.8
+    judged[:, 0] = masks[:, 0]  # nobody judged it from outside: it does not count
+    found = crossed(called, masks, group, judged=judged, clusters=clusters, level=0.95)
+    inside, outside = (judged & masks).sum(axis=0), (judged & ~masks).sum(axis=0)
+    counts = [j for j in range(60) if inside[j] >= 2 and outside[j] >= 2]
+    assert 0 not in counts
+    for g, mean in enumerate(found.vulnerability):
+        by_hand = []
+        for k in range(16):
+            its = [j for j in counts if group[j] == g and judged[k, j]]
+            members = [called[k, j] for j in its if masks[k, j]]
+            others = [called[k, j] for j in its if not masks[k, j]]
+            by_hand.append(np.mean(members) - np.mean(others))
+        assert np.array(found.by_model)[:, g] == pytest.approx(by_hand)
+        assert mean.value == pytest.approx(np.mean(by_hand))
+    gaps = [p.difference.value for p in found.pairs]
+    a, b, c = (v.value for v in found.vulnerability)
+    assert gaps == pytest.approx([a - b, a - c, b - c])
+
+
+def test_two_crossed_groups_give_one_answer_twice(seed):
+    """With two groups Wald's test is the square of the pair's."""
+    found = ask(stream(seed, "two"), record=0.4, model=0.2, groups=2)
+    (pair,) = found.pairs
+    assert found.p_value == pytest.approx(pair.p_value, rel=1e-6)
+    assert pair.adjusted == pair.p_value
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{"record": 0.4}, {"model": 0.4}, {"record": 0.4, "model": 0.4, "models": 32}],
+    ids=str,
+)
+def test_crossed_false_alarms_are_rare_and_intervals_hold(how, seed):
+    """Records that differ, models that differ by group, complementary pairs: all at once."""
+    rng, runs = stream(seed, f"crossed {how}"), 150
+    alarms = missed = pairs = 0
+    for _ in range(runs):
+        found = ask(rng, **how)
+        alarms += found.p_value < 0.05
+        missed += any(not e.low <= 0.15 <= e.high for e in found.vulnerability)
+        pairs += any(
+            not p.difference.low <= 0 <= p.difference.high for p in found.pairs
+        )
+    most = binom.isf(FALSE_ALARM, runs, 0.07)
+    assert alarms <= most
+    assert missed <= most
+    assert pairs <= most
+
+
+def test_twin_an_anova_over_models_cries_wolf(seed):
+    """It takes the accidents of one table of records for a difference between groups."""
+    rng, runs = stream(seed, "anova twin"), 120
+    plain = honest = 0
+    for _ in range(runs):
+        found = ask(rng, record=0.8, models=64)
+        plain += anova(found.by_model, overlap=0.0).p_value < 0.05
+        honest += found.p_value < 0.05
+    assert honest <= binom.isf(FALSE_ALARM, runs, 0.07)
+    assert plain > binom.isf(FALSE_ALARM, runs, 0.07)
+
+
+def test_twin_complements_counted_as_independent_cry_wolf(seed):
+    rng, runs, alarms = stream(seed, "pairs twin"), 600, 0
+    for _ in range(runs):
+        called, masks, group, _ = pool(rng, model=0.6, n=250, groups=5)
+        alarms += crossed(called, masks, group, level=0.95).p_value < 0.05
+    assert alarms > binom.isf(FALSE_ALARM, runs, 0.05)
+
+
+def test_crossed_sees_a_difference_that_the_correction_by_overlap_does_not(seed):
+    rng, runs = stream(seed, "crossed power"), 60
+    seen = given_up = covered = 0
+    for _ in range(runs):
+        found = ask(rng, record=0.4, model=0.1, shift=0.2, models=32)
+        seen += found.p_value < 0.05
+        given_up += anova(found.by_model, overlap=0.5).p_value < 0.05
+        covered += all(p.difference.low <= truth <= p.difference.high for p, truth in zip(found.pairs, (0.2, 0.2, 0.0), strict=True))  # fmt: skip
+    assert seen > 0.9 * runs
+    assert given_up < 0.2 * runs
+    assert runs - covered <= binom.isf(FALSE_ALARM, runs, 0.07)
+
+
+@given(st.integers(0, 2**32 - 1), st.permutations(range(3)))
+@settings(max_examples=20, deadline=None)
+def test_crossed_does_not_depend_on_the_order_of_anything(key, names):
+    rng = np.random.default_rng(key)
+    called, masks, group, clusters = pool(rng, record=0.4, model=0.2, n=60, models=8)
+    plain = crossed(called, masks, group, clusters=clusters, level=0.95)
+    model, record = rng.permutation(8), rng.permutation(60)
+    other = crossed(
+        called[model][:, record], masks[model][:, record], np.array(names)[group][record],
+        clusters=clusters[model], level=0.95,
+    )  # fmt: skip
+    assert other.p_value == pytest.approx(plain.p_value, rel=1e-6)
+    for g, estimate in enumerate(plain.vulnerability):
+        moved = other.vulnerability[names[g]]
+        assert (moved.low, moved.high) == pytest.approx((estimate.low, estimate.high))
+
+
+def test_attacks_that_are_always_right_or_say_nothing_have_an_answer(seed):
+    """Nothing varies then: no difference, unless one group is caught and another is not."""
+    _, masks, group, _ = pool(stream(seed, "certain"), n=60)
+    for called in (masks, np.zeros_like(masks), np.ones_like(masks)):
+        found = crossed(called, masks, group, level=0.95)
+        assert found.p_value == 1
+        assert all(p.adjusted == 1 for p in found.pairs)
+    found = crossed(masks & (group == 0), masks, group, level=0.95)
+    assert found.p_value < 1e-6
+    assert [v.value for v in found.vulnerability] == pytest.approx([1, 0, 0])
+
+
+def test_pools_that_cannot_be_crossed_are_refused():
+    called, masks, group, clusters = pool(np.random.default_rng(0), n=60)
+    with pytest.raises(InvalidInput, match="1 groups and 16 models are too few"):
+        crossed(called, masks, np.zeros(60), level=0.95)
+    with pytest.raises(InvalidInput, match="three models that do not depend"):
+        crossed(called, masks, group, clusters=clusters % 2, level=0.95)
+    with pytest.raises(InvalidInput, match="'9' has 1 records"):
+        crossed(called, masks, np.where(np.arange(60) == 7, 9, group), level=0.95)
+    with pytest.raises(InvalidInput, match="one column a record"):
+        crossed(called, masks, group[:-1], level=0.95)
+    with pytest.raises(InvalidInput, match="one row a model"):
+        crossed(called[:-1], masks, group, level=0.95)

@@ -22,7 +22,7 @@ from reticent.policy import Verdict, read_policy
 from reticent.train import EstimatorTrainer
 
 FALSE_ALARM = 1e-6
-QUICK = {"rounds": 1, "workers": 1}
+QUICK = {"rounds": 1, "workers": 1, "pool": 0}
 
 
 def made(n, *, flip=0.2, seed=0, features=6):
@@ -45,8 +45,8 @@ def test_a_forest_that_overfits_is_refused():
 
 
 def test_a_logistic_regression_is_released_to_strangers_and_refused_to_insiders():
-    X, y = made(9000)
-    plan = {"rounds": 32, "workers": 1, "minutes": 1.0}
+    X, y = made(12000)
+    plan = {"rounds": 32, "workers": 1, "minutes": 1.0, "pool": 0}
     outsider = reticent.audit(LogisticRegression(), X, y, **plan)
     assert outsider.verdict == Verdict.RELEASE
     assert outsider.evidence.insider.privacy.value == 0
@@ -157,6 +157,7 @@ def test_attacks_that_cannot_catch_a_memorising_product_prove_nothing():
         rounds=1,
         workers=1,
         minutes=0.01,
+        pool=0,
     )
     dossier = run_audit(table, plan).dossier
     assert dossier.verdict == Verdict.INCONCLUSIVE
@@ -191,7 +192,7 @@ def test_saved_outputs_give_the_numbers_of_the_full_audit():
     X, y = made(800)
     table = table_from_frame(pd.DataFrame(X).add_prefix("x"), target=y)
     trainer = EstimatorTrainer.of(RandomForestClassifier(20), preprocess=False)
-    plan = AuditPlan(trainer=trainer, rounds=1, workers=1)
+    plan = AuditPlan(trainer=trainer, rounds=1, workers=1, pool=0)
     full = run_audit(table, plan)
     from reticent.pipeline import divide
 
@@ -248,7 +249,7 @@ def test_per_record_risk_names_rows_and_agrees_with_the_score():
     X, y = made(400)
     table = table_from_frame(pd.DataFrame(X).add_prefix("x"), target=y)
     trainer = EstimatorTrainer.of(RandomForestClassifier(20), preprocess=False)
-    result = run_audit(table, AuditPlan(trainer=trainer, rounds=1, workers=1))
+    result = run_audit(table, AuditPlan(trainer=trainer, rounds=1, workers=1, pool=0))
     risk = result.per_record
     assert len(set(risk.row)) == len(risk.row) == 320
     assert risk.privacy.min() >= 0
@@ -261,7 +262,7 @@ def test_per_record_risk_names_rows_and_agrees_with_the_score():
 def test_a_pool_makes_the_outsider_stronger_and_its_numbers_repeat():
     X, y = made(500)
     plain = reticent.audit(RandomForestClassifier(20), X, y, **QUICK)
-    pooled = reticent.audit(RandomForestClassifier(20), X, y, pool=8, **QUICK)
+    pooled = reticent.audit(RandomForestClassifier(20), X, y, **QUICK | {"pool": 8})
     names = {attack.name for attack in pooled.evidence.attacks}
     assert {"lira", "lira_offline", "rmia", "shadow", "combined_pool"} <= names
     assert pooled.privacy.value < plain.privacy.value
@@ -274,11 +275,11 @@ def test_a_pool_makes_the_outsider_stronger_and_its_numbers_repeat():
 
 def test_a_pool_does_not_catch_what_is_not_there():
     X, y = made(6000)
-    dossier = reticent.audit(LogisticRegression(C=1e-5), X, y, pool=8, **QUICK)
+    dossier = reticent.audit(LogisticRegression(C=1e-5), X, y, **QUICK | {"pool": 8})
     assert dossier.verdict != Verdict.REFUSE
     assert dossier.privacy.low > 0.9
 
 
 def test_an_odd_pool_or_one_without_a_trainer_is_refused():
     with pytest.raises(InvalidInput, match="even number from 4"):
-        reticent.audit(LogisticRegression(), *made(200), pool=5, **QUICK)
+        reticent.audit(LogisticRegression(), *made(200), **QUICK | {"pool": 5})

@@ -40,7 +40,8 @@ def evidence(**changes):
         utility=estimate(0.6, 0.7, 0.8), guessing_utility=0.2, privacy=GOOD, tpr_at_fpr=ZERO,
         exposed=estimate(0.04, 0.05, 0.06), attacks=attacks, epsilon=estimate(0.5, 0.5, np.inf),
         epsilon_ceiling=5.0, smallest_leak=0.52, members=5000, nonmembers=5000, groups=(),
-        insider=None, scores=EMPTY, individual=EMPTY, calibration=None, theorems={},
+        insider=None, scores=EMPTY, individual=EMPTY, calibration=None, theorems={}, worst_case=(),
+        subgroup_aware=None, vulnerability_bound=None, pool=None,
     )  # fmt: skip
     return replace(base, **changes)
 
@@ -175,7 +176,14 @@ def test_claims_of_epsilon():
 
 def test_the_worst_group_decides_when_asked():
     groups = tuple(
-        GroupEvidence(name=name, members=100, nonmembers=100, privacy=privacy)
+        GroupEvidence(
+            name=name,
+            members=100,
+            nonmembers=100,
+            privacy=privacy,
+            vulnerability=estimate(0.0, 0.1, 0.2),
+            worst_case=estimate(0.0, 0.1, 0.2),
+        )
         for name, privacy in [("a", GOOD), ("b", estimate(0.3, 0.5, 0.7))]
     )
     asked = with_limits(group_privacy_at_least=0.9)

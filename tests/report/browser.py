@@ -23,6 +23,16 @@ addEventListener("error", e => seen.push(String(e.message || e.target.src || e.t
 for (const kind of ["error", "warn"]) { console[kind] = (...words) => seen.push(words.join(" ")); }
 </script>"""
 
+# What the page inside the frame found is copied out of it, since only the outer page is printed.
+_FRAME = """<!doctype html><html><head></head><body style="margin:0">
+<iframe id="inner" style="border:0;width:{width}px;height:900px" srcdoc="{page}"></iframe>
+<script>addEventListener("load", () => {{
+  const inner = document.getElementById("inner");
+  const box = document.createElement("pre");
+  box.id = "found"; box.textContent = inner.contentDocument.getElementById("found").textContent;
+  inner.remove(); document.body.append(box);
+}});</script></body></html>"""
+
 
 def browse(
     page: Path,
@@ -30,9 +40,14 @@ def browse(
     folder: Path,
     *,
     width: int = 1000,
+    frame: int | None = None,
     flags: tuple[str, ...] = (),
 ):
-    """Return the JSON value that ``script`` (a function body) returns inside the page."""
+    """Return the JSON value that ``script`` (a function body) returns inside the page.
+
+    Windows narrower than 500 pixels are refused by headless Chromium: ``frame`` shows the page in a frame
+    of that width, for which styles and layout are those of such a screen.
+    """
     text = page.read_text(encoding="utf-8").replace("<head>", "<head>" + _WATCH, 1)
     run = f"""<script>
     const found = (() => {{ {script} }})();
@@ -41,7 +56,10 @@ def browse(
     document.body.append(box);
     </script>"""
     watched = folder / "watched.html"
-    watched.write_text(text.replace("</body>", run + "</body>"), encoding="utf-8")
+    text = text.replace("</body>", run + "</body>")
+    if frame is not None:
+        text = _FRAME.format(width=frame, page=html.escape(text))
+    watched.write_text(text, encoding="utf-8")
     out = chromium(
         folder, f"--window-size={width},900", "--dump-dom", *flags, watched.as_uri()
     )

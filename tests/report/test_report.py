@@ -25,6 +25,8 @@ PLOTS = [
     "plot-individual",
     "plot-groups",
     "plot-calibration",
+    "plot-worst-case",
+    "plot-vulnerability",
 ]
 
 
@@ -33,7 +35,7 @@ def dossier():
     X, y = make_classification(1200, n_features=8, flip_y=0.2, random_state=0)
     groups = np.where(X[:, 0] > 0, "north & <south>", "south")
     return reticent.audit(
-        RandomForestClassifier(30), X, y, groups=groups, rounds=8, workers=1
+        RandomForestClassifier(30), X, y, groups=groups, rounds=8, pool=0, workers=1
     )
 
 
@@ -198,9 +200,11 @@ def test_hovering_shows_values_and_leaving_hides_them(page, tmp_path):
 
 @needs_chromium
 @pytest.mark.browser
-def test_a_phone_does_not_scroll_sideways(page, tmp_path):
+@pytest.mark.parametrize("frame", [390, 500])
+def test_a_phone_does_not_scroll_sideways(page, tmp_path, frame):
     script = "return [document.documentElement.scrollWidth, innerWidth];"
-    scrolled, inner = browse(page, script, tmp_path, width=500)["found"]
+    scrolled, inner = browse(page, script, tmp_path, frame=frame)["found"]
+    assert inner == frame
     assert scrolled <= inner
 
 

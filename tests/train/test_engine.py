@@ -7,11 +7,8 @@ from reticent.errors import InvalidInput
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 
-from reticent.train.engine import (  # noqa: E402
-    batch_order,
-    initial_parameters,
-    train_networks,
-)
+from reticent.train._stack import batch_order  # noqa: E402
+from reticent.train.engine import initial_parameters, train_networks  # noqa: E402
 from reticent.train.recipes import SGD, Adam, Network  # noqa: E402
 
 N, D, C = 90, 7, 3
@@ -142,6 +139,27 @@ def test_the_company_a_model_is_trained_in_does_not_matter():
     assert torch.allclose(together.weights[0][3], alone.weights[0][0], atol=1e-6)
 
 
+def test_company_with_more_members_does_not_matter_either():
+    """Dropout draws as often as a model has members, not as often as the longest has."""
+    X, targets = data()
+    masks = masks_of(3, np.random.default_rng(0), sizes=[20, 33, 70])
+    for name in ("dropout", "adam and decay"):
+        together = train_networks(X, targets, masks, range(3), RECIPES[name])
+        for k in range(3):
+            weights, _ = loop(X, targets, masks[k], k, RECIPES[name])
+            assert torch.allclose(together.weights[0][k], weights[0], atol=2e-6)
+
+
+def test_a_stranger_who_cannot_be_reckoned_with_does_no_harm():
+    """Places behind a model's members are filled with its own records, not with record 0."""
+    X, targets = data()
+    X[0] = torch.inf
+    masks = masks_of(2, np.random.default_rng(0), sizes=[20, 33])
+    masks[:, 0] = False
+    made = train_networks(X, targets, masks, range(2), RECIPES["plain"])
+    assert all(torch.isfinite(w).all() for w in made.weights)
+
+
 def test_targets_may_be_soft_and_each_models_own():
     X, _ = data()
     own = torch.softmax(
@@ -191,3 +209,5 @@ def test_bad_recipes_and_masks_are_refused():
         train_networks(X, targets, np.ones((2, N), bool), [1], Network())
     with pytest.raises(InvalidInput, match="no member"):
         train_networks(X, targets, np.zeros((1, N), bool), [1], Network())
+    with pytest.raises(InvalidInput, match=r"targets of shape \(45, 3\) do not fit"):
+        train_networks(X, targets[:45], np.ones((1, N), bool), [1], Network())

@@ -1,5 +1,8 @@
 """Networks on tables: encoding, the trainer's contract, pools that equal single trainings."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +15,7 @@ from reticent.data import table_from_frame
 from reticent.errors import InvalidInput, InvalidSpec
 from reticent.testing import check_trainer
 from reticent.train import Network, NetworkTrainer, parse_trainer, train_many
+from reticent.train._encode import Encoder
 
 RECIPE = "reticent.Network(hidden=[8], epochs=15, optimiser=reticent.SGD(rate=0.1), batch=32)"
 
@@ -78,6 +82,59 @@ def test_a_category_nobody_had_counts_for_nothing():
     stranger = table.features.iloc[:5].assign(city="Elsewhere")
     voss = table.features.iloc[:5].assign(city="Voss")
     assert product.predict_proba(stranger) == pytest.approx(product.predict_proba(voss))
+
+
+def test_what_a_network_sees_of_a_record_lies_in_one_piece():
+    """A frame of floats alone is kept by column; gathering its rows would take ten times longer."""
+    frame = pd.DataFrame(np.arange(12.0).reshape(4, 3), columns=list("abc"))
+    table = table_from_frame(frame, target=np.array([0, 1, 0, 1]))
+    encoder = Encoder.of(table)
+    matrix = encoder.matrix(table.features)
+    assert matrix.flags.c_contiguous
+    assert np.array_equal(matrix, frame.to_numpy())
+    assert encoder.width == 3
+
+
+def test_memory_changes_no_answer():
+    table = people()
+    trainer = NetworkTrainer(
+        network=Network(epochs=5, batch=32, dropout=0.2), recipe="test"
+    )
+    masks = np.random.default_rng(0).random((4, 300)) < 0.5  # of unequal sizes
+    wide, tight = (
+        train_many(trainer, table, masks, np.arange(4), workers=1, memory=memory)
+        for memory in (2.0, 3e-5)
+    )
+    assert wide == pytest.approx(tight, abs=1e-5)
+
+
+def test_without_torch_the_package_is_read_and_says_what_is_missing():
+    code = """
+import importlib.abc, sys
+class Hidden(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Hidden())
+import numpy as np
+import reticent.cli
+from reticent.data import builtin_table
+from reticent.errors import InvalidSpec
+from reticent.train import parse_trainer, train_many
+table, trainer = builtin_table(), parse_trainer("reticent.Network()")
+for train in (
+    lambda: trainer.train(table, seed=0),
+    lambda: train_many(trainer, table, np.ones((1, len(table)), bool), np.arange(1), workers=1),
+):
+    try:
+        train()
+    except InvalidSpec as error:
+        assert "install reticent[torch]" in str(error)
+    else:
+        raise AssertionError
+"""
+    made = subprocess.run([sys.executable, "-c", code], check=False)
+    assert made.returncode == 0
 
 
 def test_a_network_is_audited_with_a_pool():

@@ -25,10 +25,13 @@ class Challenge:
         The product's probability of each class for each record.
     labels : array of int, shape (n,)
         The true class of each record.
+    features : array of float, shape (n, d), or None
+        The records themselves as numbers, for attacks that look at them; missing values are NaN.
     """
 
     probabilities: NDArray[np.float64]
     labels: NDArray[np.int64]
+    features: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         p, y = self.probabilities, self.labels
@@ -52,6 +55,10 @@ class Challenge:
             raise InvalidPredictions(
                 f"labels span {y.min()} to {y.max()} but there are {p.shape[1]} classes; number "
                 "the classes from 0."
+            )
+        if self.features is not None and len(self.features) != len(p):
+            raise InvalidPredictions(
+                f"there are {len(self.features)} records but answers on {len(p)}; pass one of each per record."
             )
 
     def __len__(self) -> int:

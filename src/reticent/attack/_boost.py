@@ -1,4 +1,7 @@
-"""The classifier behind attacks that learn: boosted, then calibrated on records it did not see."""
+"""The classifiers behind attacks that learn: boosted, then calibrated on records they did not see."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,19 +9,105 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 from reticent._threads import one_thread
+from reticent.errors import InvalidInput
 
-__all__ = ["boosted_log_odds"]
+__all__ = ["Boosting", "XGBoosting", "calibrated_log_odds"]
+
+LogOdds = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
-def boosted_log_odds(
+@dataclass(frozen=True, kw_only=True)
+class Boosting:
+    """Gradient boosting of scikit-learn.
+
+    Parameters
+    ----------
+    steps, leaves : int
+        Number of trees, and leaves of each.
+    rate : float
+        Learning rate.
+    leaf_share : float
+        Smallest share of the records in a leaf.
+    leaf_rows : int
+        Smallest number of records in a leaf.
+    """
+
+    steps: int = 150
+    rate: float = 0.06
+    leaves: int = 31
+    leaf_share: float = 0.002
+    leaf_rows: int = 20
+
+    def learn(
+        self,
+        inputs: NDArray[np.float64],
+        tags: NDArray[np.bool_],
+        rng: np.random.Generator,
+    ) -> LogOdds:
+        """Return a function from inputs to the log-odds of a tag."""
+        model = HistGradientBoostingClassifier(
+            max_iter=self.steps,
+            learning_rate=self.rate,
+            max_leaf_nodes=self.leaves,
+            min_samples_leaf=max(self.leaf_rows, int(self.leaf_share * len(inputs))),
+            early_stopping=False,
+            random_state=int(rng.integers(2**31 - 1)),
+        )
+        with one_thread():
+            model.fit(inputs, tags)
+
+        def odds(asked: NDArray[np.float64]) -> NDArray[np.float64]:
+            with one_thread():
+                return np.asarray(model.decision_function(asked), dtype=np.float64)
+
+        return odds
+
+
+@dataclass(frozen=True, kw_only=True)
+class XGBoosting:
+    """XGBoost as it comes, with 100 trees; needs the extra ``xgboost``.
+
+    Parameters
+    ----------
+    trees : int
+        Number of trees.
+    """
+
+    trees: int = 100
+
+    def learn(
+        self,
+        inputs: NDArray[np.float64],
+        tags: NDArray[np.bool_],
+        rng: np.random.Generator,
+    ) -> LogOdds:
+        """Return a function from inputs to the log-odds of a tag."""
+        try:
+            from xgboost import XGBClassifier
+        except ImportError as error:
+            raise InvalidInput(
+                "the attack classifier is XGBoost, which is not installed; install reticent[xgboost]."
+            ) from error
+        model = XGBClassifier(
+            n_estimators=self.trees,
+            n_jobs=1,
+            random_state=int(rng.integers(2**31 - 1)),
+        ).fit(inputs, tags)
+
+        def odds(asked: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.asarray(
+                model.predict(asked, output_margin=True), dtype=np.float64
+            )
+
+        return odds
+
+
+def calibrated_log_odds(
+    booster: Boosting | XGBoosting,
     learn: NDArray[np.float64],
     tags: NDArray[np.bool_],
     judge: NDArray[np.float64],
     *,
-    steps: int,
-    rate: float,
-    leaves: int,
-    smallest_leaf: int,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
     """Boost on one part, calibrate on the other, and score new records.
@@ -28,12 +117,12 @@ def boosted_log_odds(
 
     Parameters
     ----------
+    booster : Boosting or XGBoosting
+        The classifier.
     learn, judge : array of float
         What is known of the records to learn from and of those to score.
     tags : array of bool
         Whether each record to learn from was a member.
-    steps, rate, leaves, smallest_leaf
-        Size of the booster.
     rng : numpy.random.Generator
         For the part that is held back, and the booster.
     """
@@ -41,18 +130,8 @@ def boosted_log_odds(
     for tag in (False, True):  # a quarter of each, so that both are always there
         its = rng.permutation(np.flatnonzero(tags == tag))
         held[its[::4]] = True
-    model = HistGradientBoostingClassifier(
-        max_iter=steps,
-        learning_rate=rate,
-        max_leaf_nodes=leaves,
-        min_samples_leaf=smallest_leaf,
-        early_stopping=False,
-        random_state=int(rng.integers(2**31 - 1)),
-    )
-    with one_thread():
-        model.fit(learn[~held], tags[~held])
-        rehearsed = model.decision_function(learn[held])
-        judged = model.decision_function(judge)
+    odds = booster.learn(learn[~held], tags[~held], rng)
+    rehearsed, judged = odds(learn[held]), odds(judge)
     scale = LogisticRegression().fit(rehearsed[:, None], tags[held])
     # A negative slope would turn the attack round on noise: the order is the booster's.
     slope = max(float(scale.coef_[0, 0]), 1e-3)

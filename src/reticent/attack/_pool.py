@@ -143,21 +143,39 @@ class Pool:
             labels=self.labels[rows],
         )
 
-    def games(self) -> Iterator[tuple[int, "Pool"]]:
-        """Yield each model as a target, and the pool of its shadows.
+    def first(self, models: int) -> "Pool":
+        """Return the pool of the first models, an even number."""
+        return self._some(np.arange(len(self)) < models)
+
+    def games(self, *, most: int | None = None) -> Iterator[tuple[int, "Pool"]]:
+        """Yield each model as a target, at most so many, and the pool of its shadows.
 
         The target's complement leaves with it: else a record of the target would be in one
         shadow less than others, and that count would give its tag away.
         """
-        for model in range(len(self)):
+        for model in range(min(len(self), most or len(self))):
             rest = np.arange(len(self)) != model
             rest &= ~(self.masks == ~self.masks[model]).all(axis=1)
             if rest.sum() >= 2:
-                yield (
-                    model,
-                    Pool(
-                        masks=self.masks[rest],
-                        probabilities=self.probabilities[rest],
-                        labels=self.labels,
-                    ),
-                )
+                yield model, self._some(rest)
+
+    @cached_property
+    def pairs(self) -> NDArray[np.int64]:
+        """A number for each model; a model and its complement share one."""
+        first: dict[bytes, int] = {}
+        return np.array(
+            [
+                first.setdefault(min(mask.tobytes(), (~mask).tobytes()), len(first))
+                for mask in self.masks
+            ]
+        )
+
+    def _some(self, chosen: NDArray[np.bool_]) -> "Pool":
+        """Return the pool of some models; what was computed for all is not computed again."""
+        part = Pool(
+            masks=self.masks[chosen],
+            probabilities=self.probabilities[chosen],
+            labels=self.labels,
+        )
+        vars(part).update(logits=self.logits[chosen], truth=self.truth[chosen])
+        return part

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from scipy.special import logit, xlogy
 
 from reticent.attack._base import Challenge, Knowledge, Scores
-from reticent.attack._boost import boosted_log_odds
+from reticent.attack._boost import Boosting, calibrated_log_odds
 
 __all__ = ["LearnedOutputs", "outputs_seen"]
+
+SMALL = Boosting(steps=60, rate=0.08, leaves=15, leaf_share=0.01, leaf_rows=10)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,15 +50,8 @@ class LearnedOutputs:
             if len(learn) > self.most_rows:
                 chosen = rng.choice(len(learn), self.most_rows, replace=False)
                 learn, tags = learn[chosen], tags[chosen]  # noqa: PLW2901
-            odds[judge] = boosted_log_odds(
-                inputs[learn],
-                tags,
-                inputs[judge],
-                steps=60,
-                rate=0.08,
-                leaves=15,
-                smallest_leaf=max(10, len(learn) // 100),
-                rng=rng,
+            odds[judge] = calibrated_log_odds(
+                SMALL, inputs[learn], tags, inputs[judge], rng=rng
             )
         return Scores(values=odds, probabilities=1 / (1 + np.exp(-odds)))
 

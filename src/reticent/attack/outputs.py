@@ -16,7 +16,7 @@ from scipy.special import xlogy
 
 from reticent.attack._base import Challenge, Knowledge, Scores
 
-__all__ = ["Confidence", "Entropy", "Loss", "ModifiedEntropy"]
+__all__ = ["Confidence", "Entropy", "Gap", "Loss", "ModifiedEntropy"]
 
 FLOOR = 1e-12  # smallest probability told apart from zero
 
@@ -35,6 +35,24 @@ class Loss:
     ) -> Scores:
         """Return the log-probability of each record's true class."""
         return Scores(values=np.log(challenge.true_class_probability().clip(FLOOR)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """Label-only gap attacker: a record that is classified rightly was trained on [1]_.
+
+    It sees the predicted class and nothing else; its advantage is the gap between the errors on
+    members and on non-members.
+    """
+
+    name: str = "gap"
+
+    def score(
+        self, challenge: Challenge, *, knowledge: Knowledge, rng: np.random.Generator
+    ) -> Scores:
+        """Return 1 where the predicted class is the true one, else 0."""
+        right = challenge.probabilities.argmax(axis=1) == challenge.labels
+        return Scores(values=right.astype(np.float64))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import isnan
 from pathlib import Path
 
 from rich.console import Console
@@ -36,7 +37,12 @@ from reticent.pipeline import (
 from reticent.policy import read_policy
 from reticent.product import FittedProduct, Provenance, load_product, save_product
 from reticent.report import Dossier, print_report
-from reticent.train import EstimatorTrainer, NetworkTrainer, parse_trainer
+from reticent.train import (
+    EstimatorTrainer,
+    ModuleTrainer,
+    NetworkTrainer,
+    parse_trainer,
+)
 
 __all__ = ["AuditOptions", "run", "show"]
 
@@ -66,7 +72,8 @@ class AuditOptions:
     seed: int
     minutes: float
     rounds: int
-    pool: int
+    pool: int | None
+    memory: float
     workers: int | None
     json: bool
 
@@ -81,7 +88,9 @@ def run(options: AuditOptions) -> int:
         trainer = parse_trainer(
             options.trainer or DEFAULT_TRAINER, preprocess=not options.raw
         )
-    if options.save_product is not None and isinstance(trainer, NetworkTrainer):
+    if options.save_product is not None and isinstance(
+        trainer, NetworkTrainer | ModuleTrainer
+    ):
         raise InvalidInput(
             "a network cannot be saved yet, so --save-product would be in vain; leave it out."
         )
@@ -96,6 +105,7 @@ def run(options: AuditOptions) -> int:
         minutes=options.minutes,
         rounds=options.rounds,
         pool=options.pool,
+        memory=options.memory,
         claimed_epsilon=options.claimed_epsilon,
         provenance=replace(
             provenance,
@@ -226,11 +236,19 @@ def _write_per_record(path: Path, risk: PerRecord) -> None:
     text = io.StringIO()
     text.write(SENSITIVE + "\n")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["row", "member", "score", "privacy"])
-    for row, member, score, privacy in zip(
-        risk.row, risk.member, risk.score, risk.privacy, strict=True
+    writer.writerow(["row", "member", "score", "privacy", "posterior"])
+    for row, member, score, privacy, posterior in zip(
+        risk.row, risk.member, risk.score, risk.privacy, risk.posterior, strict=True
     ):
-        writer.writerow([int(row), int(member), f"{score:.9g}", f"{privacy:.9g}"])
+        writer.writerow(
+            [
+                int(row),
+                int(member),
+                f"{score:.9g}",
+                f"{privacy:.9g}",
+                "" if isnan(posterior) else f"{posterior:.9g}",
+            ]
+        )
     write_text(path, text.getvalue(), mode=0o600)
 
 

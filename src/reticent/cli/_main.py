@@ -89,12 +89,15 @@ def audit(
         int, typer.Option(help="Most retraining rounds per regime.", min=1)
     ] = 100,
     pool: Annotated[
-        int,
+        int | None,
         typer.Option(
-            help="Models to train for stronger attacks: 0 or an even number from 4.",
+            help="Models to train for attacks that compare; by default as many as the time allows.",
             min=0,
         ),
-    ] = 0,
+    ] = None,
+    memory: Annotated[
+        float, typer.Option(help="Gigabytes the pool may take.", min=0.01)
+    ] = 2.0,
     workers: Annotated[
         int | None, typer.Option(help="Processes; by default one per core.", min=1)
     ] = None,
@@ -130,6 +133,7 @@ def audit(
                 minutes=minutes,
                 rounds=rounds,
                 pool=pool,
+                memory=memory,
                 workers=workers,
                 json=json,
             )

@@ -1,6 +1,6 @@
 """Read, validate and divide a table by unit (person), not by row."""
 
-from reticent.data._blind import BlindBaseline, blind_baseline
+from reticent.data._blind import BlindBaseline, as_numbers, blind_baseline
 from reticent.data._builtin import BUILTIN_NAME, BUILTIN_TARGET, builtin_table
 from reticent.data._findings import (
     Finding,
@@ -26,6 +26,7 @@ __all__ = [
     "Severity",
     "Split",
     "Table",
+    "as_numbers",
     "blind_baseline",
     "builtin_table",
     "check_columns",

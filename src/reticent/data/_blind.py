@@ -16,7 +16,7 @@ from reticent.data._findings import Finding, Severity
 from reticent.data._split import Split
 from reticent.data._table import ColumnKind, Table
 
-__all__ = ["BlindBaseline", "blind_baseline"]
+__all__ = ["BlindBaseline", "as_numbers", "blind_baseline"]
 
 PERMUTATIONS = 999
 MOST_ROWS = 40_000
@@ -86,7 +86,7 @@ def blind_baseline(split: Split, *, rng: np.random.Generator) -> BlindBaseline:
         its = rng.permutation(np.flatnonzero(tag_of_unit == tag))
         fold_of_unit[its] = np.arange(len(its)) % 2
     fold = fold_of_unit[unit_of_row]
-    matrix, categorical = _matrix(both)
+    matrix, categorical = as_numbers(both)
     accuracies, p_values = [], []
     for k in (0, 1):
         learn, judge = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
@@ -114,8 +114,8 @@ def blind_baseline(split: Split, *, rng: np.random.Generator) -> BlindBaseline:
     )
 
 
-def _matrix(table: Table) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the records, target included, as numbers for a tree ensemble."""
+def as_numbers(table: Table) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the records as numbers for a tree ensemble, target last, and which columns are categories."""
     frame = table.features
     names = table.schema.names(ColumnKind.CATEGORICAL)
     is_categorical = np.array([c in names for c in frame.columns] + [True])

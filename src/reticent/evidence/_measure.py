@@ -9,41 +9,29 @@ from numpy.typing import NDArray
 from reticent.evidence._estimate import Estimate, best_of, split_level
 from reticent.evidence.calibration import Calibration
 from reticent.evidence.epsilon import epsilon_lower_bound
+from reticent.evidence.histogram import Histogram
 from reticent.evidence.ltu import (
-    individual_privacy,
     ltu_accuracy,
-    pair_wins,
     privacy_from_accuracy,
 )
+from reticent.evidence.pool import PoolEvidence
 from reticent.evidence.roc import RocPoint, exposed_share, roc_points, tpr_at_fpr
 from reticent.evidence.vulnerability import guesses, vulnerability
+from reticent.evidence.worst_case import WorstCase, worst_case_density
 
 __all__ = [
     "AttackEvidence",
     "Evidence",
     "GroupEvidence",
-    "Histogram",
     "InsiderEvidence",
     "RegimeEvidence",
-    "individual_histogram",
     "measure_attack",
     "measure_groups",
-    "score_histogram",
     "strongest",
     "worst_privacy",
 ]
 
 ROC_RATES = tuple(float(f"{10**e:.3g}") for e in np.linspace(-4, np.log10(0.99), 33))
-SMALLEST_BIN = 5  # counts below this are not drawn
-
-
-@dataclass(frozen=True, kw_only=True)
-class Histogram:
-    """Shares of members and of non-members per bin; a bin with fewer than 5 records is 0."""
-
-    edges: tuple[float, ...]
-    members: tuple[float, ...]
-    nonmembers: tuple[float, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,12 +74,28 @@ class AttackEvidence:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupEvidence:
-    """Privacy of the members of one group, judged by the strongest attack."""
+    """Privacy of the members of one group, judged by the strongest attack.
+
+    Parameters
+    ----------
+    name : str
+        The group.
+    members, nonmembers : int
+        Its size on either side.
+    privacy : Estimate
+        Privacy score; intervals hold jointly over groups.
+    vulnerability : Estimate
+        TPR - FPR of the attack's decisions inside the group, the threshold learned on other records of all groups.
+    worst_case : Estimate
+        The most that any adversary who sees the attack's score could reach inside the group.
+    """
 
     name: str
     members: int
     nonmembers: int
     privacy: Estimate
+    vulnerability: Estimate
+    worst_case: Estimate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +151,14 @@ class Evidence:
     theorems : mapping of str to float
         pR, pD, eR, eD and the LTU accuracies that Theorems 1 and 2 guarantee by the 0-1
         loss and by the loss.
+    worst_case : tuple of WorstCase
+        The most that any adversary could reach, by what it sees of an answer.
+    subgroup_aware : Estimate or None
+        The same for one who sees the strongest attack's score and the group.
+    vulnerability_bound : float or None
+        The largest vulnerability that the claimed epsilon allows.
+    pool : PoolEvidence or None
+        What many models tell, if they were trained.
     """
 
     utility: Estimate
@@ -166,6 +178,10 @@ class Evidence:
     individual: Histogram
     calibration: Calibration | None
     theorems: Mapping[str, float]
+    worst_case: tuple[WorstCase, ...]
+    subgroup_aware: Estimate | None
+    vulnerability_bound: float | None
+    pool: PoolEvidence | None
 
 
 def measure_attack(
@@ -221,26 +237,62 @@ def measure_attack(
 
 
 def measure_groups(
-    groups: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]],
+    members: NDArray[np.float64],
+    nonmembers: NDArray[np.float64],
+    member_groups: NDArray[np.str_],
+    nonmember_groups: NDArray[np.str_],
     *,
+    smallest: int,
     level: float,
     statements: int,
+    rng: np.random.Generator,
 ) -> tuple[GroupEvidence, ...]:
-    """Return the privacy of each group; intervals hold jointly over groups and statements."""
-    each = split_level(level, statements * max(1, len(groups)))
-    return tuple(
-        GroupEvidence(
-            name=name,
-            members=len(members),
-            nonmembers=len(nonmembers),
-            privacy=privacy_from_accuracy(
-                ltu_accuracy(members, nonmembers, level=each).stated(
-                    level=level, why=f"joint over {len(groups)} groups"
-                )
-            ),
+    """Return the privacy of each large enough group; intervals hold jointly over groups and statements.
+
+    Parameters
+    ----------
+    members, nonmembers : array of float
+        Scores of the strongest attack, one per unit.
+    member_groups, nonmember_groups : array of str
+        Group of each unit.
+    smallest : int
+        Fewest members, and fewest non-members, of a group that is named.
+    level : float
+        Joint confidence.
+    statements : int
+        Other statements that share it.
+    rng : numpy.random.Generator
+        For the halves on which the decision threshold is learned, and for permutations.
+    """
+    called, called_out = guesses(members, nonmembers, rng=rng)
+    names = [
+        str(name)
+        for name in np.unique(np.concatenate([member_groups, nonmember_groups]))
+        if min((member_groups == name).sum(), (nonmember_groups == name).sum())
+        >= smallest
+    ]
+    each = split_level(level, statements * max(1, len(names)))
+    why = f"joint over {len(names)} groups"
+    made = []
+    for name in names:
+        inside, outside = member_groups == name, nonmember_groups == name
+        accuracy = ltu_accuracy(members[inside], nonmembers[outside], level=each)
+        worst = worst_case_density(
+            members[inside], nonmembers[outside], feature="score", level=each, rng=rng
         )
-        for name, (members, nonmembers) in groups.items()
-    )
+        made.append(
+            GroupEvidence(
+                name=name,
+                members=int(inside.sum()),
+                nonmembers=int(outside.sum()),
+                privacy=privacy_from_accuracy(accuracy.stated(level=level, why=why)),
+                vulnerability=vulnerability(
+                    called[inside], called_out[outside], level=each
+                ).stated(level=level, why=why),
+                worst_case=worst.estimate.stated(level=level, why=why),
+            )
+        )
+    return tuple(made)
 
 
 def strongest(attacks: Sequence[AttackEvidence]) -> AttackEvidence:
@@ -267,53 +319,4 @@ def worst_privacy(privacies: Sequence[Estimate], *, level: float) -> Estimate:
         level=level,
         method=best.method,
         covers=privacies[0].covers,
-    )
-
-
-def score_histogram(
-    members: NDArray[np.float64], nonmembers: NDArray[np.float64], *, bins: int = 30
-) -> Histogram:
-    """Return shares per bin between the 1st and 99th percentile; the rest is in the end bins.
-
-    Examples
-    --------
-    >>> h = score_histogram(np.arange(100.0), np.arange(100.0), bins=2)
-    >>> h.members
-    (0.5, 0.5)
-    """
-    both = np.concatenate([members, nonmembers])
-    low, high = np.quantile(both, [0.01, 0.99])
-    if high <= low:
-        low, high = float(both.min()), float(both.max())
-    if high <= low:
-        high = low + 1.0
-    return _histogram(members, nonmembers, np.linspace(low, high, bins + 1))
-
-
-def individual_histogram(
-    members: NDArray[np.float64], nonmembers: NDArray[np.float64], *, bins: int = 20
-) -> Histogram:
-    """Return the distribution of individual privacy scores of both sides."""
-    wins = pair_wins(members, nonmembers)
-    return _histogram(
-        individual_privacy(wins),
-        np.minimum(2 * (1 - wins.nonmembers), 1.0),
-        np.linspace(0, 1, bins + 1),
-    )
-
-
-def _histogram(
-    members: NDArray[np.float64],
-    nonmembers: NDArray[np.float64],
-    edges: NDArray[np.float64],
-) -> Histogram:
-    def shares(values: NDArray[np.float64]) -> tuple[float, ...]:
-        counts = np.histogram(values.clip(edges[0], edges[-1]), edges)[0]
-        counts[counts < SMALLEST_BIN] = 0
-        return tuple(round(float(c), 6) for c in counts / len(values))
-
-    return Histogram(
-        edges=tuple(round(float(e), 6) for e in edges),
-        members=shares(members),
-        nonmembers=shares(nonmembers),
     )

@@ -5,6 +5,7 @@ from reticent.pipeline._api import audit, audit_outputs
 from reticent.pipeline._audit import divide, results_folder, run_audit
 from reticent.pipeline._plan import (
     DEFAULT_ATTACKS,
+    OUTPUT_ATTACKS,
     POOL_ATTACKS,
     AuditPlan,
     AuditResult,
@@ -14,6 +15,7 @@ from reticent.pipeline._stages import Stages
 
 __all__ = [
     "DEFAULT_ATTACKS",
+    "OUTPUT_ATTACKS",
     "POOL_ATTACKS",
     "AuditPlan",
     "AuditResult",

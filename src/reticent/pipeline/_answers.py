@@ -1,5 +1,6 @@
 """The product's answers on every record, and answers that cannot depend on membership."""
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,22 +34,25 @@ NULL_HALVES = "One half of the non-members, set against the other,"
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """The product's answers on members, then non-members."""
+    """The product's answers on members, then non-members, and how long it took to train it."""
 
     probabilities: NDArray[np.float64]
     outputs: NDArray[np.float64]
     warnings: tuple[str, ...]
     exact: bool
+    seconds: float
 
 
 def product_answers(split: Split, plan: AuditPlan, made: list[FittedProduct]) -> Arrays:
     """Train the product, or take the one that was brought, and query it on every record."""
     product: Predictor
+    started = time.perf_counter()
     if plan.product is not None:
         product = plan.product
     else:
         assert plan.trainer is not None
         product = plan.trainer.train(split.defender, seed=train_seed(plan.seed))
+    seconds = time.perf_counter() - started if plan.product is None else 0.0
     if isinstance(product, FittedProduct):
         made.append(product)
     features = split.defender.join(split.reserved).features
@@ -57,6 +61,7 @@ def product_answers(split: Split, plan: AuditPlan, made: list[FittedProduct]) ->
         "probabilities": product.predict_proba(features),
         "warnings": np.array(getattr(product, "warnings", ()), dtype=str),
         "exact": np.array(getattr(product, "has_probabilities", True)),
+        "seconds": np.array(seconds),
     }
 
 
@@ -66,6 +71,7 @@ def answers_of(arrays: Arrays) -> Answers:
         outputs=np.asarray(arrays["outputs"], dtype=np.float64),
         warnings=tuple(str(w) for w in arrays["warnings"]),
         exact=bool(arrays["exact"]),
+        seconds=float(arrays["seconds"]),
     )
 
 
@@ -74,7 +80,9 @@ def training_findings(answers: Answers) -> list[Finding]:
         Finding(
             name="trainer_warning",
             severity=Severity.NOTE,
-            text=f"the trainer gave a {warning}; run it outside reticent to read it.",
+            text=f"{warning}."
+            if " " in warning
+            else f"the trainer gave a {warning}; run it outside reticent to read it.",
         )
         for warning in answers.warnings[:3]
     ]

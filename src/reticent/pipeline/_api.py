@@ -35,7 +35,8 @@ def audit(
     claimed_epsilon: float | None = None,
     minutes: float = 2.0,
     rounds: int = 100,
-    pool: int = 0,
+    pool: int | None = None,
+    memory: float = 2.0,
     workers: int | None = None,
 ) -> Dossier:
     """Train an estimator on a part of the data, attack it, and decide.
@@ -63,7 +64,7 @@ def audit(
         ``"defender"``, ``"reserved"``, ``"auxiliary"``; by default a random split.
     claimed_epsilon : float, optional
         Privacy that the trainer claims.
-    minutes, rounds, pool, workers
+    minutes, rounds, pool, memory, workers
         Effort: of the retraining insider, and of the attacks that compare with a pool of
         models; see :class:`AuditPlan`.
 
@@ -77,7 +78,7 @@ def audit(
     >>> from sklearn.datasets import load_wine
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> X, y = load_wine(return_X_y=True)
-    >>> dossier = audit(DecisionTreeClassifier(), X, y, rounds=1, workers=1)
+    >>> dossier = audit(DecisionTreeClassifier(), X, y, rounds=1, pool=0, workers=1)
     >>> str(dossier.verdict)
     'INCONCLUSIVE'
     """
@@ -97,21 +98,23 @@ def audit(
         minutes=minutes,
         rounds=rounds,
         pool=pool,
+        memory=memory,
         subject={"table": f"{len(table):,} records", "product": trainer.recipe},
         repeat=_call(
             "audit",
             trainer.recipe,
             "X",
             "y",
-            groups=None if groups is None else "groups",
-            units=None if units is None else "units",
+            groups=None if groups is None else _Name("groups"),
+            units=None if units is None else _Name("units"),
             policy=_policy(policy).name,
             seed=seed,
-            parts=None if parts is None else "parts",
+            parts=None if parts is None else _Name("parts"),
             claimed_epsilon=claimed_epsilon,
             minutes=minutes,
             rounds=rounds,
-            pool=pool or None,
+            pool=pool,
+            memory=None if memory == 2.0 else memory,
         ),
     )
     if workers is not None:
@@ -200,6 +203,15 @@ def audit_outputs(
             claimed_epsilon=claimed_epsilon,
         ),
     )
+
+
+class _Name(str):
+    """A variable of the caller, shown without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def _call(name: str, *positional: str, **named: object) -> str:

@@ -19,11 +19,13 @@ from reticent.data import (
     Severity,
     Split,
     Table,
+    as_numbers,
     blind_baseline,
     check_split,
 )
 from reticent.evidence import (
     InsiderEvidence,
+    vulnerability_bound,
 )
 from reticent.pipeline._answers import (
     NULL_HALVES,
@@ -38,28 +40,36 @@ from reticent.pipeline._controls import memorised_answers
 from reticent.pipeline._insider import play_insider
 from reticent.pipeline._outsider import (
     Outsider,
-    Sides,
     attack_and_measure,
     per_record_risk,
 )
 from reticent.pipeline._plan import (
+    OUTPUT_ATTACKS,
     POOL_ATTACKS,
     AuditPlan,
     AuditResult,
     Progress,
     silent,
 )
-from reticent.pipeline._pool import train_pool
+from reticent.pipeline._pool import choose_size, train_pool
+from reticent.pipeline._sides import Sides
 from reticent.pipeline._stages import Arrays, Stages
 from reticent.policy import Policy, decide
 from reticent.product import FittedProduct, Provenance, Trainer, versions
 from reticent.report import Dossier
 from reticent.report.words import insider_warning, summarise
+from reticent.train import NetworkTrainer
 
 __all__ = ["divide", "outputs_dossier", "results_folder", "run_audit"]
 
 
 BLIND_FALSE_ALARM = 0.01
+NO_TIME = Finding(
+    name="no_pool",
+    severity=Severity.WARNING,
+    text="there was neither time nor memory for a pool of four models, so the strongest attacks were not run; audit with more "
+    "--minutes, or ask for a pool with --pool.",
+)
 
 
 def run_audit(
@@ -115,7 +125,11 @@ def run_audit(
     progress("training the product", 2, 2)
 
     both = split.defender.join(split.reserved)
-    pool = None
+    pool, pool_chosen = None, "asked for" if plan.pool is not None else "by time"
+    if plan.trainer is not None:
+        plan = _with_pool(plan, split, answers.seconds, content, stages)
+        if plan.pool == 0 and pool_chosen == "by time":
+            findings.append(NO_TIME)
     if plan.pool and plan.trainer is not None:
         pool = train_pool(
             plan.trainer,
@@ -125,6 +139,7 @@ def run_audit(
             content=content,
             stages=stages,
             workers=plan.workers,
+            memory=plan.memory,
             progress=progress,
         )
         plan = replace(plan, attacks=(*plan.attacks, *POOL_ATTACKS))
@@ -133,7 +148,11 @@ def run_audit(
         both.units,
         pool,
     )
-    challenge = Challenge(probabilities=answers.probabilities, labels=both.target)
+    challenge = Challenge(
+        probabilities=answers.probabilities,
+        labels=both.target,
+        features=as_numbers(both)[0][:, :-1],
+    )
     known = np.isin(both.row_hashes, split.defender.row_hashes)
     core = attack_and_measure(
         challenge,
@@ -145,6 +164,7 @@ def run_audit(
         memorised=memorised_answers(both.target, known, len(both.classes)),
         null=(null_probabilities, null_what, null_rows),
         groups=both.groups,
+        pool_chosen=pool_chosen,
     )
     insider = None
     if plan.trainer is not None:
@@ -213,6 +233,8 @@ def outputs_dossier(
         trainer=None,
         product=None,
         answers_only=True,
+        attacks=OUTPUT_ATTACKS,
+        pool=0,
         policy=policy,
         seed=seed,
         subject=subject,
@@ -247,6 +269,50 @@ def divide(table: Table, *, seed: int) -> Split:
     if table.parts is not None:
         return Split.by_part(table)
     return Split.by_unit(table, rng=stream(seed, "split"))
+
+
+def _with_pool(
+    plan: AuditPlan,
+    split: Split,
+    seconds: float,
+    content: tuple[str, ...],
+    stages: Stages,
+) -> AuditPlan:
+    """Return the plan with the size of its pool settled, by time if none was asked for.
+
+    The size is chosen before any result is seen and kept with the stages, so a resumed run has the same; the
+    line that repeats the audit names it.
+    """
+    if plan.pool is not None or plan.trainer is None:
+        return plan
+    trainer = plan.trainer
+
+    def choose() -> Arrays:
+        one = seconds
+        if (
+            one == 0
+        ):  # the product came from elsewhere: train one to know how long it takes
+            started = time.perf_counter()
+            trainer.train(split.defender, seed=train_seed(plan.seed))
+            one = time.perf_counter() - started
+        size = choose_size(
+            one,
+            seconds=60 * plan.minutes,
+            workers=plan.workers,
+            records=len(split.defender) + len(split.reserved),
+            classes=len(split.defender.classes),
+            memory=plan.memory,
+            # Modules of the user may have to be trained one by one.
+            together=trainer.together if isinstance(trainer, NetworkTrainer) else 1,
+        )
+        return {"models": np.array(size)}
+
+    models = int(stages.get("pool/plan", content, choose)["models"])
+    if plan.repeat.endswith(")"):
+        repeat = f"{plan.repeat[:-1]}, pool={models})"
+    else:
+        repeat = f"{plan.repeat} --pool {models}" if plan.repeat else ""
+    return replace(plan, pool=models, repeat=repeat)
 
 
 def _content(split: Split, plan: AuditPlan) -> tuple[str, ...]:
@@ -288,7 +354,12 @@ def _dossier(
     records: Mapping[str, int],
     plan: AuditPlan,
 ) -> Dossier:
-    evidence = replace(core.evidence, insider=insider)
+    claimed = provenance.claimed_epsilon
+    evidence = replace(
+        core.evidence,
+        insider=insider,
+        vulnerability_bound=None if claimed is None else vulnerability_bound(claimed),
+    )
     decision = decide(
         plan.policy,
         evidence,

@@ -44,8 +44,7 @@ def memorised_answers(
 
 
 def memorising(
-    answers: NDArray[np.float64],
-    labels: NDArray[np.int64],
+    challenge: Challenge,
     attacks: Sequence[Attack],
     scorer: Scorer,
     *,
@@ -53,7 +52,6 @@ def memorising(
     level: float,
 ) -> Control:
     """Attack a product that memorised its records; it must break the privacy limit."""
-    challenge = Challenge(probabilities=answers, labels=labels)
     accuracies = _accuracies(scorer(challenge, attacks, "memorising"), level=level)
     privacy = privacy_from_accuracy(best_of(list(accuracies.values()), level=level))
     caught = sum(privacy_from_accuracy(a).high < limit for a in accuracies.values())
@@ -71,15 +69,13 @@ def memorising(
 
 
 def unrelated(
-    probabilities: NDArray[np.float64],
-    labels: NDArray[np.int64],
+    challenge: Challenge,
     attacks: Sequence[Attack],
     scorer: Scorer,
     *,
     what: str,
 ) -> Control:
     """Attack answers that cannot depend on membership; no attack may see any."""
-    challenge = Challenge(probabilities=probabilities, labels=labels)
     accuracies = _accuracies(scorer(challenge, attacks, "unrelated"), level=NULL_LEVEL)
     best = best_of(list(accuracies.values()), level=NULL_LEVEL)
     behaved = best.low <= 0.5

@@ -10,9 +10,6 @@ from reticent._random import stream
 from reticent.attack import (
     Attack,
     Challenge,
-    Knowledge,
-    Pool,
-    SealedTags,
 )
 from reticent.evidence import (
     Calibration,
@@ -36,42 +33,14 @@ from reticent.evidence import (
     utility,
 )
 from reticent.pipeline._controls import memorising, unrelated
+from reticent.pipeline._many import measure_pool
 from reticent.pipeline._plan import AuditPlan, PerRecord, Progress
+from reticent.pipeline._sides import Sides
 from reticent.pipeline._stages import Arrays, Stages
+from reticent.pipeline._worst import aware_of_groups, worst_cases
 from reticent.policy import Control, Policy
 
-__all__ = ["Outsider", "Sides", "attack_and_measure", "per_record_risk"]
-
-
-class Sides:
-    """Members, then non-members: their tags and units, and scores summed up per unit."""
-
-    def __init__(
-        self,
-        tags: NDArray[np.bool_],
-        units: NDArray[np.int64],
-        pool: Pool | None = None,
-    ) -> None:
-        self.tags, self.units, self.pool = tags, units, pool
-        self.names, self.first, self.unit_of_row = np.unique(
-            units, return_index=True, return_inverse=True
-        )
-        self.unit_tags = tags[self.first]
-
-    def knowledge(self) -> Knowledge:
-        return Knowledge(tags=SealedTags(self.tags, self.units), pool=self.pool)
-
-    def by_unit(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the mean score of each unit: the question is about people, not rows."""
-        counts = np.bincount(self.unit_of_row)
-        return np.bincount(self.unit_of_row, weights=scores) / counts
-
-    def divide(
-        self, scores: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the scores of member units and of non-member units."""
-        per_unit = self.by_unit(scores)
-        return per_unit[self.unit_tags], per_unit[~self.unit_tags]
+__all__ = ["Outsider", "attack_and_measure", "per_record_risk"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +50,7 @@ class Outsider:
     evidence: Evidence
     controls: tuple[Control, ...]
     best_scores: NDArray[np.float64]
+    posterior: NDArray[np.float64] | None
 
     @property
     def members(self) -> int:
@@ -125,6 +95,7 @@ def attack_and_measure(
     memorised: NDArray[np.float64],
     null: tuple[NDArray[np.float64], str, NDArray[np.int64] | None],
     groups: NDArray[np.object_] | None,
+    pool_chosen: str = "asked for",
 ) -> Outsider:
     """Run the outsider's attacks on product and controls; turn scores into evidence."""
     policy = plan.policy
@@ -184,6 +155,9 @@ def attack_and_measure(
     classes = challenge.probabilities.shape[1]
     frequencies = np.bincount(challenge.labels[nonmember_rows], minlength=classes)
     loss = 1 - challenge.true_class_probability()
+    by_group = _groups(
+        scores[best.name], sides, groups, policy, len(plan.attacks), plan.seed
+    )
     evidence = Evidence(
         utility=utility(
             int(right[nonmember_rows].sum()),
@@ -216,14 +190,43 @@ def attack_and_measure(
         ),
         members=len(members),
         nonmembers=len(nonmembers),
-        groups=_groups(scores[best.name], sides, groups, policy, len(plan.attacks)),
+        groups=by_group,
         insider=None,
         scores=score_histogram(members, nonmembers),
         individual=individual_histogram(members, nonmembers),
         calibration=_calibration(predicted, sides, policy),
         theorems=_theorems(loss, right, sides),
+        worst_case=worst_cases(
+            challenge,
+            sides,
+            scores[best.name],
+            attack=best.name,
+            level=policy.confidence,
+            seed=plan.seed,
+        ),
+        subgroup_aware=aware_of_groups(by_group, level=policy.confidence),
+        vulnerability_bound=None,
+        pool=None
+        if sides.pool is None
+        else measure_pool(
+            challenge,
+            sides,
+            sides.pool,
+            _posterior(predicted),
+            groups,
+            policy=policy,
+            seed=plan.seed,
+            chosen=pool_chosen,
+            content=content,
+            stages=stages,
+        ),
     )
-    return Outsider(evidence=evidence, controls=controls, best_scores=scores[best.name])
+    return Outsider(
+        evidence=evidence,
+        controls=controls,
+        best_scores=scores[best.name],
+        posterior=_posterior(predicted),
+    )
 
 
 def _controls(
@@ -244,9 +247,9 @@ def _controls(
 
         return score
 
+    features = challenge.features
     caught = memorising(
-        memorised,
-        challenge.labels,
+        Challenge(probabilities=memorised, labels=challenge.labels, features=features),
         plan.attacks,
         scorer(sides),
         limit=plan.policy.limits.privacy_at_least or 0.9,
@@ -256,19 +259,15 @@ def _controls(
     labels, null_sides = challenge.labels, sides
     if rows is not None:
         labels = labels[rows]
-        null_sides = _halves(sides, rows, seed=plan.seed)
+        null_sides = sides.halves(rows, rng=stream(plan.seed, "control/halves"))
+        features = None if features is None else features[rows]
     quiet = unrelated(
-        probabilities, labels, plan.attacks, scorer(null_sides), what=what
+        Challenge(probabilities=probabilities, labels=labels, features=features),
+        plan.attacks,
+        scorer(null_sides),
+        what=what,
     )
     return caught, quiet
-
-
-def _halves(sides: Sides, rows: NDArray[np.int64], *, seed: int) -> Sides:
-    """Call a random half of the units of some rows members."""
-    names, unit_of_row = np.unique(sides.units[rows], return_inverse=True)
-    chosen = stream(seed, "control/halves").permutation(len(names)) % 2 == 0
-    pool = None if sides.pool is None else sides.pool.take(rows)
-    return Sides(chosen[unit_of_row], sides.units[rows], pool)
 
 
 def _groups(
@@ -277,36 +276,48 @@ def _groups(
     groups: NDArray[np.object_] | None,
     policy: Policy,
     attacks: int,
+    seed: int,
 ) -> tuple[GroupEvidence, ...]:
     if groups is None:
         return ()
-    per_unit = sides.by_unit(scores)
-    unit_groups = groups[sides.first]
-    found = {}
-    for name in sorted(set(unit_groups)):
-        its = unit_groups == name
-        members = per_unit[its & sides.unit_tags]
-        nonmembers = per_unit[its & ~sides.unit_tags]
-        if min(len(members), len(nonmembers)) >= policy.smallest_group:
-            found[str(name)] = (members, nonmembers)
+    members, nonmembers = sides.divide(scores)
+    names = groups[sides.first].astype(str)
     # The attack was chosen on the same records, so its choice is paid for here too.
     statements = attacks * (
         policy.statements if policy.limits.group_privacy_at_least is not None else 1
     )
-    return measure_groups(found, level=policy.confidence, statements=statements)
+    return measure_groups(
+        members,
+        nonmembers,
+        names[sides.unit_tags],
+        names[~sides.unit_tags],
+        smallest=policy.smallest_group,
+        level=policy.confidence,
+        statements=statements,
+        rng=stream(seed, "groups"),
+    )
+
+
+def _posterior(
+    predicted: Mapping[str, NDArray[np.float64]],
+) -> NDArray[np.float64] | None:
+    """Return each record's probability of membership, from the best informed attack that gives one."""
+    for name in ("combined_pool", "learned_outputs"):
+        if name in predicted:
+            return predicted[name]
+    return None
 
 
 def _calibration(
     predicted: Mapping[str, NDArray[np.float64]], sides: Sides, policy: Policy
 ) -> Calibration | None:
-    for probabilities in predicted.values():
-        per_unit = sides.by_unit(probabilities)
-        # At least 20 people a bin: fewer would say too much of each.
-        bins = max(2, min(10, len(per_unit) // 20))
-        return calibration(
-            per_unit, sides.unit_tags, level=policy.confidence, bins=bins
-        )
-    return None
+    probabilities = _posterior(predicted)
+    if probabilities is None:
+        return None
+    per_unit = sides.by_unit(probabilities)
+    # At least 20 people a bin: fewer would say too much of each.
+    bins = max(2, min(10, len(per_unit) // 20))
+    return calibration(per_unit, sides.unit_tags, level=policy.confidence, bins=bins)
 
 
 def _theorems(
@@ -337,6 +348,13 @@ def per_record_risk(core: Outsider, sides: Sides, ids: NDArray[np.int64]) -> Per
     privacy = np.empty(len(scores))
     privacy[sides.unit_tags] = individual_privacy(wins)
     privacy[~sides.unit_tags] = np.minimum(2 * (1 - wins.nonmembers), 1.0)
+    posterior = np.full(len(scores), np.nan)
+    if core.posterior is not None:
+        posterior = sides.by_unit(core.posterior)
     return PerRecord(
-        row=ids[sides.first], member=sides.unit_tags, score=scores, privacy=privacy
+        row=ids[sides.first],
+        member=sides.unit_tags,
+        score=scores,
+        privacy=privacy,
+        posterior=posterior,
     )

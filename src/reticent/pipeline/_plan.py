@@ -12,11 +12,14 @@ from reticent.attack import (
     CombinedPool,
     Confidence,
     Entropy,
+    Gap,
     LearnedOutputs,
     LikelihoodRatio,
     LikelihoodRatioOffline,
     Loss,
     ModifiedEntropy,
+    Population,
+    QuantileRegression,
     RelativeRatio,
     ShadowModels,
 )
@@ -27,6 +30,7 @@ from reticent.report import Dossier
 
 __all__ = [
     "DEFAULT_ATTACKS",
+    "OUTPUT_ATTACKS",
     "POOL_ATTACKS",
     "AuditPlan",
     "AuditResult",
@@ -36,13 +40,17 @@ __all__ = [
 ]
 
 
-DEFAULT_ATTACKS: tuple[Attack, ...] = (
+# What needs the answers alone.
+OUTPUT_ATTACKS: tuple[Attack, ...] = (
+    Gap(),
     Loss(),
     Confidence(),
     Entropy(),
     ModifiedEntropy(),
+    Population(),
     LearnedOutputs(),
 )
+DEFAULT_ATTACKS: tuple[Attack, ...] = (*OUTPUT_ATTACKS, QuantileRegression())
 
 POOL_ATTACKS: tuple[Attack, ...] = (
     LikelihoodRatio(),
@@ -81,9 +89,12 @@ class AuditPlan:
         About how long the audit may take; the retraining insider uses what the rest leaves.
     rounds : int
         Largest number of retraining rounds per regime.
-    pool : int
+    pool : int or None
         Number of models trained on random halves of the records, for the attacks that
-        compare with them; 0 for none, else even and at least 4.
+        compare with them; 0 for none, else even and at least 4. By default as many as a part of ``minutes``
+        allows, up to 64.
+    memory : float
+        Gigabytes that the pool may take.
     workers : int
         Processes for retraining.
     claimed_epsilon : float or None
@@ -106,7 +117,8 @@ class AuditPlan:
     attacks: tuple[Attack, ...] = DEFAULT_ATTACKS
     minutes: float = 2.0
     rounds: int = 100
-    pool: int = 0
+    pool: int | None = None
+    memory: float = 2.0
     workers: int = field(default_factory=lambda: os.cpu_count() or 1)
     claimed_epsilon: float | None = None
     provenance: Provenance = field(default_factory=Provenance)
@@ -119,12 +131,12 @@ class AuditPlan:
             raise InvalidInput(
                 "there is neither a trainer nor a product, so there is nothing to audit; pass one of them."
             )
-        if self.minutes <= 0 or self.rounds < 1 or self.workers < 1:
+        if min(self.minutes, self.rounds, self.workers, self.memory) <= 0:
             raise InvalidInput(
-                f"minutes ({self.minutes}), rounds ({self.rounds}) and workers ({self.workers}) must be "
-                "positive; correct them."
+                f"minutes ({self.minutes}), rounds ({self.rounds}), workers ({self.workers}) and memory "
+                f"({self.memory}) must be positive; correct them."
             )
-        if self.pool < 0 or self.pool % 2 or self.pool == 2:
+        if self.pool is not None and (self.pool < 0 or self.pool % 2 or self.pool == 2):
             raise InvalidInput(
                 f"the pool has {self.pool} models, but every record must be in half of them and out of the other "
                 "half, at least twice; use 0 or an even number from 4."
@@ -151,12 +163,16 @@ class PerRecord:
         Score of the strongest attack.
     privacy : array of float
         Individual privacy score.
+    posterior : array of float
+        Probability of membership at even prior odds, by the attack that predicts one; NaN if none does.
+        Its log-odds are the effective privacy loss of the unit.
     """
 
     row: NDArray[np.int64]
     member: NDArray[np.bool_]
     score: NDArray[np.float64]
     privacy: NDArray[np.float64]
+    posterior: NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -124,6 +124,7 @@ def versions() -> dict[str, str]:
         "pandas",
         "xgboost-cpu",
         "xgboost",
+        "torch",
     )
     found = {}
     for name in names:

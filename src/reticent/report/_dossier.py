@@ -18,7 +18,7 @@ from reticent.report._codec import decode, encode
 
 __all__ = ["SCHEMA_NAME", "Dossier", "dossier_schema"]
 
-SCHEMA_NAME = "reticent-dossier-1"
+SCHEMA_NAME = "reticent-dossier-2"
 # Where the JSON keys that others rely on live inside the dossier's parts.
 _FROM_DECISION = ("verdict", "reasons", "next_steps", "limits")
 _FROM_EVIDENCE = ("utility", "privacy", "attacks")

@@ -1,14 +1,28 @@
 """The dossier as one self-contained page: no network, no record."""
 
 import html
-from collections.abc import Iterable, Sequence
 from importlib import resources
 
 from reticent.evidence import strongest
 from reticent.policy import Outcome, Verdict
 from reticent.report import figures
 from reticent.report._dossier import Dossier
-from reticent.report.words import GLOSSARY, LIMIT_WORDS, outsider_does, percent
+from reticent.report._markup import card, key, listed, table, text
+from reticent.report._sections import (
+    groups_section,
+    people_section,
+    pool_section,
+    worst_case_section,
+)
+from reticent.report.words import (
+    GLOSSARY,
+    LIMIT_WORDS,
+    POOL_NAMES,
+    outsider_does,
+    percent,
+    plain,
+)
+from reticent.report.words_pool import bound_words
 
 __all__ = ["render_fragment", "render_html"]
 
@@ -22,9 +36,11 @@ def render_html(dossier: Dossier) -> str:
         _scores(dossier),
         _limits(dossier),
         _attacks(dossier),
-        _people(dossier),
+        worst_case_section(dossier),
+        people_section(dossier),
+        groups_section(dossier),
+        pool_section(dossier),
         _insider(dossier),
-        _groups(dossier),
         _controls(dossier),
         _findings(dossier),
         _fine_print(dossier),
@@ -34,7 +50,7 @@ def render_html(dossier: Dossier) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{_text(title)}</title><style>{style}</style></head>\n"
+        f"<title>{text(title)}</title><style>{style}</style></head>\n"
         f'<body><main>{"".join(sections)}</main><div id="tip" role="status"></div>'
         f"<script>{script}</script></body></html>\n"
     )
@@ -52,42 +68,18 @@ def _resource(name: str) -> str:
     return resources.files("reticent.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _text(words: object) -> str:
-    return html.escape(str(words))
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    head = "".join(f"<th>{_text(h)}</th>" for h in heads)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{c}</td>" for c in row) + "</tr>" for row in rows
-    )
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def _list(items: Iterable[str]) -> str:
-    return "<ul>" + "".join(f"<li>{_text(item)}</li>" for item in items) + "</ul>"
-
-
-def _key(entries: Iterable[tuple[str, str]]) -> str:
-    items = "".join(
-        f'<li><i style="background:{colour}"></i>{_text(words)}</li>'
-        for colour, words in entries
-    )
-    return f'<ul class="key">{items}</ul>'
-
-
 def _verdict(dossier: Dossier) -> str:
     subject = dossier.subject
     what = " · ".join(
         subject[key] for key in ("table", "target", "product") if subject.get(key)
     )
     question = "May this model be released?"
-    summary = "".join(f"<p>{_text(s)}</p>" for s in dossier.summary)
+    summary = "".join(f"<p>{text(s)}</p>" for s in dossier.summary)
     parts = [
-        f"<h1>{question} {_text(what)}</h1>",
+        f"<h1>{question} {text(what)}</h1>",
         f'<div class="verdict {dossier.verdict}"><strong>{dossier.verdict}</strong>{summary}</div>',
         "<h2>Why</h2>",
-        _list(dossier.reasons),
+        listed(dossier.reasons),
     ]
     if dossier.verdict == Verdict.INCONCLUSIVE:
         leak = dossier.evidence.smallest_leak
@@ -95,8 +87,8 @@ def _verdict(dossier: Dossier) -> str:
             *dossier.decision.next_steps,
             f"The smallest leak this audit could have seen is an LTU accuracy of {leak:.3f} (privacy score {2 * (1 - leak):.2f}), with 80 % power.",
         ]
-        parts += ["<h2>What would settle it</h2>", _list(steps)]
-    parts += [f'<p class="warning">{_text(w)}</p>' for w in dossier.warnings]
+        parts += ["<h2>What would settle it</h2>", listed(steps)]
+    parts += [f'<p class="warning">{text(w)}</p>' for w in dossier.warnings]
     return "".join(parts)
 
 
@@ -105,55 +97,55 @@ def _scores(dossier: Dossier) -> str:
     return (
         "<h2>Utility and privacy</h2>"
         f'<p class="lead">Bars are intervals that hold together with {dossier.policy.confidence:.0%} confidence; the red marks are the '
-        f"limits of the policy '{_text(dossier.policy.name)}'. Always answering the most frequent class would have a utility of "
-        f"{evidence.guessing_utility:.2f}.</p>"
-        f'<div class="card">{figures.scoreboard(dossier)}</div>'
+        f"limits of the policy '{text(dossier.policy.name)}'. Always answering the most frequent class would have a utility of "
+        f"{evidence.guessing_utility:.2f}.</p>" + card(figures.scoreboard(dossier))
     )
 
 
 def _limits(dossier: Dossier) -> str:
     rows = [
         (
-            _text(LIMIT_WORDS[check.name]),
-            _text(check.estimate) if check.estimate else "–",
+            text(LIMIT_WORDS[check.name]),
+            text(check.estimate) if check.estimate else "–",
             f"{'≥' if check.at_least else '≤'} {check.limit:g}",
             f'<span class="{check.outcome}">{check.outcome}</span>',
         )
         for check in dossier.decision.limits
     ]
-    return "<h2>Limits of the policy</h2>" + _table(
+    return "<h2>Limits of the policy</h2>" + table(
         ("quantity", "found", "limit", ""), rows
     )
 
 
 def _attacks(dossier: Dossier) -> str:
     best = strongest(dossier.evidence.attacks)
+    attacks = sorted(dossier.evidence.attacks, key=lambda a: -a.auc.value)
+    others = [attack.name for attack in attacks if attack is not best]
     rate = percent(dossier.policy.limits.tpr_at_fpr)
     rows = [
         (
-            _text(attack.name.replace("_", " "))
-            + (" <b>(best)</b>" if attack is best else ""),
-            _text(attack.auc),
-            _text(attack.privacy),
-            _text(attack.tpr_at_fpr),
+            text(plain(attack.name)) + (" <b>(best)</b>" if attack is best else ""),
+            text(attack.auc),
+            text(attack.privacy),
+            text(attack.tpr_at_fpr),
             f"{attack.epsilon.low:.2f}",
         )
-        for attack in sorted(dossier.evidence.attacks, key=lambda a: -a.auc.value)
+        for attack in attacks
     ]
+    entries = [
+        ("member", f"best attack: {plain(best.name)}"),
+        ("third", "other attacks that train models"),
+        ("other", "other attacks that only query"),
+        ("bad", "limit"),
+    ]
+    if not any(name in POOL_NAMES for name in others):
+        entries.pop(1)
     return (
         "<h2>What a stranger can find out</h2>"
         f'<p class="lead">The outsider {outsider_does(dossier.evidence)}. Above the dashed line an attack is better than chance; the band is the '
-        "interval of the best attack, point by point; the diamond is the policy's limit.</p>"
-        f'<div class="card">{figures.roc(dossier)}'
-        + _key(
-            [
-                ("var(--member)", f"best attack: {best.name.replace('_', ' ')}"),
-                ("var(--other)", "other attacks"),
-                ("var(--bad)", "limit"),
-            ]
-        )
-        + "</div>"
-        + _table(
+        "interval of the best attack, point by point; the diamond is the policy's limit. Point at a curve for its name.</p>"
+        + card(figures.roc(dossier), key(entries))
+        + table(
             (
                 "attack",
                 "LTU accuracy (AUC)",
@@ -166,42 +158,12 @@ def _attacks(dossier: Dossier) -> str:
     )
 
 
-def _people(dossier: Dossier) -> str:
-    evidence = dossier.evidence
-    key = _key([("var(--member)", "members"), ("var(--other)", "non-members")])
-    parts = [
-        "<h2>Who is exposed</h2>",
-        '<p class="lead">If nothing leaked, members and non-members would score alike, and individual privacy would follow the dashed '
-        f"line. {_text(percent(evidence.exposed.value))} of members have an individual privacy below "
-        f"{dossier.policy.limits.exposed_below:g}; without a leak it would be {percent(dossier.policy.limits.exposed_below / 2)}. "
-        "No record stands in this report; bins with fewer than five people are left empty.</p>",
-        f'<div class="two"><div class="card">{figures.scores(dossier)}{key}</div>',
-        f'<div class="card">{figures.individual(dossier)}'
-        + _key(
-            [
-                ("var(--member)", "members"),
-                ("var(--soft)", "if nothing leaked"),
-                ("var(--bad)", "exposed below"),
-            ]
-        )
-        + "</div></div>",
-    ]
-    if evidence.calibration:
-        verdict = "agree with" if evidence.calibration.p_value > 0.01 else "depart from"
-        parts.append(
-            '<p class="lead">The learned attack predicts for each person a probability of membership. Its predictions '
-            f"{verdict} what came true (Spiegelhalter's test, p = {evidence.calibration.p_value:.2g}).</p>"
-            f'<div class="two"><div class="card">{figures.calibration(dossier)}</div></div>'
-        )
-    return "".join(parts)
-
-
 def _insider(dossier: Dossier) -> str:
     insider = dossier.evidence.insider
     if insider is None:
         return ""
     rows = [
-        (_text(r.name), f"{r.wins:g} of {r.rounds}", _text(r.privacy))
+        (text(r.name), f"{r.wins:g} of {r.rounds}", text(r.privacy))
         for r in insider.regimes
     ]
     decided = "decides on" if "insider" in dossier.policy.decides_on else "only shows"
@@ -209,17 +171,7 @@ def _insider(dossier: Dossier) -> str:
         "<h2>What an insider can find out</h2>"
         '<p class="lead">The Leave-Two-Unlabeled insider knows the recipe and every tag but two, trains one model with each of the two '
         f"records, and picks the one whose answers are nearer to the product's. The policy {decided} this threat.</p>"
-        + _table(("regime", "rounds won", "privacy"), rows)
-    )
-
-
-def _groups(dossier: Dossier) -> str:
-    if not dossier.evidence.groups:
-        return ""
-    return (
-        "<h2>Privacy by group</h2>"
-        f'<p class="lead">Groups of at least {dossier.policy.smallest_group} members and non-members; intervals hold together over groups.</p>'
-        f'<div class="card">{figures.groups(dossier)}</div>'
+        + table(("regime", "rounds won", "privacy"), rows)
     )
 
 
@@ -229,28 +181,28 @@ def _controls(dossier: Dossier) -> str:
         word = "behaved" if control.behaved else "misbehaved"
         rows.append(
             (
-                _text(control.name),
-                _text(control.privacy),
+                text(control.name),
+                text(control.privacy),
                 f'<span class="{word}">{word}</span>',
             )
         )
     return (
         "<h2>Controls</h2>"
         '<p class="lead">Two products whose answer is known were attacked in the same way: one must be caught, the other must not.</p>'
-        + _table(("product", "privacy", ""), rows)
-        + _list(control.text for control in dossier.controls)
+        + table(("product", "privacy", ""), rows)
+        + listed(control.text for control in dossier.controls)
     )
 
 
 def _findings(dossier: Dossier) -> str:
     rows = [
         (
-            f'<span class="{_text(finding.severity)}">{_text(finding.severity)}</span>',
-            f'<span style="white-space:normal">{_text(finding.text)}</span>',
+            f'<span class="{text(finding.severity)}">{text(finding.severity)}</span>',
+            f'<span style="white-space:normal">{text(finding.text)}</span>',
         )
         for finding in dossier.findings
     ]
-    return "<h2>About the data</h2>" + _table(("", "finding"), rows)
+    return "<h2>About the data</h2>" + table(("", "finding"), rows)
 
 
 def _fine_print(dossier: Dossier) -> str:
@@ -259,20 +211,31 @@ def _fine_print(dossier: Dossier) -> str:
     items = [
         f"{dossier.records['defender']:,} records trained the product, {dossier.records['reserved']:,} were reserved, "
         f"{dossier.records['auxiliary']:,} are auxiliary; statistics count people ({evidence.members:,} and {evidence.nonmembers:,}), not rows.",
-        f"{kept} of {len(dossier.decision.limits)} limits are kept with confidence. Intervals cover the draw of records for this very product, not re-runs of its training.",
+        f"{kept} of {len(dossier.decision.limits)} limits are kept with confidence. Intervals cover the draw of records for this very product, not re-runs of its training{_but(dossier)}.",
         f"The attacks show an epsilon of at least {evidence.epsilon.low:.2f}; on so many records no attack could have shown more than {evidence.epsilon_ceiling:.2f}.",
         f"The product errs on {percent(theorems['error_defender'])} of members and {percent(theorems['error_reserved'])} of non-members; by Theorem 2 of the LTU paper "
         f"this gap alone gives an attacker an accuracy of {theorems['theorem_2_zero_one']:.3f}, and the loss gives {theorems['theorem_1']:.3f} (Theorem 1).",
         "Attack results speak only of the attacks that were run. Only a mechanism's guarantee, such as differential privacy, speaks of all; none is claimed here."
         if dossier.provenance.claimed_epsilon is None
-        else f"An epsilon of {dossier.provenance.claimed_epsilon:g} is claimed by whoever trained the product; this audit can refute it but not prove it.",
+        else f"An epsilon of {dossier.provenance.claimed_epsilon:g} is claimed by whoever trained the product; this audit can refute it but not prove it. "
+        + bound_words(dossier),
     ]
-    return "<h2>What to keep in mind</h2>" + _list(items)
+    return "<h2>What to keep in mind</h2>" + listed(items)
+
+
+def _but(dossier: Dossier) -> str:
+    """Return which intervals are the exception: those that do cover re-runs."""
+    pool = dossier.evidence.pool
+    if pool is None or not (pool.targets or pool.disparity):
+        return ""
+    places = ["the table of other models"] if pool.targets else []
+    places += ["groups over models"] if pool.disparity else []
+    return f"; those of {' and '.join(places)} cover the trainer, re-runs included"
 
 
 def _glossary() -> str:
     entries = "".join(
-        f"<dt>{_text(word)}</dt><dd>{_text(GLOSSARY[word])}</dd>" for word in GLOSSARY
+        f"<dt>{text(word)}</dt><dd>{text(GLOSSARY[word])}</dd>" for word in GLOSSARY
     )
     return f"<h2>Glossary</h2><dl>{entries}</dl>"
 
@@ -284,7 +247,7 @@ def _repeat(dossier: Dossier) -> str:
     )
     return (
         "<h2>How to repeat it</h2>"
-        f"<pre>{_text(dossier.repeat)}</pre>"
-        f"<p>Seed {dossier.seed}. Recipe <code>{_text(provenance.recipe or 'unknown')}</code>. Data fingerprint "
-        f"<code>{_text(provenance.data_fingerprint[:16])}</code>. Versions: {_text(versions)}.</p>"
+        f"<pre>{text(dossier.repeat)}</pre>"
+        f"<p>Seed {dossier.seed}. Recipe <code>{text(provenance.recipe or 'unknown')}</code>. Data fingerprint "
+        f"<code>{text(provenance.data_fingerprint[:16])}</code>. Versions: {text(versions)}.</p>"
     )

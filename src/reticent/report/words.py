@@ -6,9 +6,12 @@ from reticent.policy import Decision, Policy, Verdict
 __all__ = [
     "GLOSSARY",
     "LIMIT_WORDS",
+    "POOL_NAMES",
     "insider_warning",
     "outsider_does",
+    "p_words",
     "percent",
+    "plain",
     "summarise",
 ]
 
@@ -37,6 +40,22 @@ def percent(share: float) -> str:
     if number == 0 or abs(number) >= 99.95 or abs(number - round(number)) < 1e-9:
         return f"{number:.0f} %"
     return f"{number:.2g} %" if abs(number) < 1 else f"{number:.1f} %"
+
+
+def p_words(p_value: float) -> str:
+    """Return a p-value as text.
+
+    Examples
+    --------
+    >>> p_words(0.0000123), p_words(0.0312), p_words(0.5)
+    ('p < 0.001', 'p = 0.031', 'p = 0.5')
+    """
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
+
+
+def plain(name: str) -> str:
+    """Return an attack's name as words: 'combined_pool' is 'combined pool'."""
+    return name.replace("_", " ")
 
 
 def summarise(
@@ -135,5 +154,11 @@ GLOSSARY = {
     "control": "a product whose answer is known: one that memorises must be caught, one trained on other records must not.",
     "blind baseline": "a classifier that never sees the product; if it can tell members from non-members, no attack can be judged.",
     "epsilon": "the parameter of differential privacy; attacks can only bound it from below.",
-    "vulnerability": "true-positive rate minus false-positive rate of the attack's yes-or-no decisions; 0 is good.",
+    "vulnerability": "true-positive rate minus false-positive rate of the attack's yes-or-no decisions; 0 is good, 1 is worst.",
+    "worst case": "the vulnerability to the best adversary there can be who sees only certain things of an answer: how far apart members and non-members lie in them (total variation distance). 0 is good, 1 is worst. An adversary who sees more can do more.",
+    "pool": "models trained by the product's recipe on random halves of the records, so that it is known of each whom it was trained on. Attacks learn from them how a member's answer looks; and as each can stand in for the product, they tell how much depends on the run.",
+    "posterior": "the probability of membership that an attack gives one person; one half is not knowing.",
+    "effective privacy loss": "how far the attack gets from not knowing about one person, as log-odds of membership, whichever way; 0 is good. Epsilon-differential privacy keeps it below epsilon for everybody.",
+    "disparity": "a difference in vulnerability between groups; 0 is good. A p-value below 0.05, corrected for the number of pairs, is a difference that chance hardly makes.",
+    "box": "in a plot over models: half of the models lie inside the box, all of them on its line, and the bar in it is the median.",
 }

@@ -18,10 +18,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from reticent.errors import InvalidInput
-from reticent.train.recipes import SGD, Adam, Network
+from reticent.train._stack import Descent, Epoch, View, batch_order, members_of
+from reticent.train.recipes import SGD, Network
 
-__all__ = ["Networks", "batch_order", "initial_parameters", "train_networks"]
+__all__ = ["Networks", "initial_parameters", "train_networks"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +42,19 @@ class Networks:
     def __len__(self) -> int:
         return len(self.weights[0])
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What users should know of the training: nothing."""
+        return ()
+
+    def of(self, model: int) -> "Networks":
+        """Return one of the networks."""
+        own = slice(model, model + 1)
+        return Networks(
+            weights=tuple(w[own] for w in self.weights),
+            biases=tuple(b[own] for b in self.biases),
+        )
+
     def probabilities(self, inputs: Tensor) -> NDArray[np.float32]:
         """Return the answers of all networks on all records, shape (M, n, c).
 
@@ -58,11 +71,6 @@ class Networks:
             values = _forward(self.weights, self.biases, piece.transpose(1, 2))[-1]
             pieces.append(torch.softmax(values, 1).transpose(1, 2))
         return np.asarray(torch.cat(pieces, 1).numpy(), dtype=np.float32)
-
-
-def batch_order(members: Tensor, generator: torch.Generator) -> Tensor:
-    """Return one epoch's order of a model's members."""
-    return members[torch.randperm(len(members), generator=generator)]
 
 
 def initial_parameters(
@@ -107,16 +115,8 @@ def train_networks(
         Each model sees ``(inputs - centre) / scale``: its own standardisation. A missing
         value (NaN) then counts as the centre.
     """
-    if masks.shape != (len(seeds), len(inputs)):
-        raise InvalidInput(
-            f"masks of shape {masks.shape} do not fit {len(seeds)} seeds and {len(inputs)} records; pass one row a "
-            "model and one column a record."
-        )
-    members = [torch.from_numpy(np.flatnonzero(mask)) for mask in masks]
-    if min(len(m) for m in members) == 0:
-        raise InvalidInput(
-            "a model of the pool has no member, so it cannot be trained."
-        )
+    view = View(inputs=inputs, targets=targets, centres=centres, scales=scales)
+    members = members_of(masks, seeds, view)
     generators = [torch.Generator().manual_seed(int(seed)) for seed in seeds]
     classes = targets.shape[-1]
     sizes = [inputs.shape[1], *recipe.hidden, classes]
@@ -125,57 +125,23 @@ def train_networks(
     weights = [torch.stack([w[layer] for w, _ in drawn]) for layer in layers]
     biases = [torch.stack([b[layer] for _, b in drawn]) for layer in layers]
     state = _State(weights=weights, biases=biases, recipe=recipe)
-    view = _View(inputs=inputs, targets=targets, centres=centres, scales=scales)
     for _ in range(recipe.epochs):
         orders = [batch_order(m, g) for m, g in zip(members, generators, strict=True)]
         keeps = _keep_masks(orders, generators, recipe)
-        epoch = _Epoch.of(orders, keeps)
+        epoch = Epoch.of(orders)
         for start in range(0, epoch.index.shape[1], recipe.batch):
-            _step(state, view, epoch, start)
+            _step(state, view, epoch, keeps, start)
     return Networks(weights=tuple(weights), biases=tuple(biases))
 
 
-@dataclass(frozen=True, kw_only=True)
-class _View:
-    """The records as each model sees them."""
-
-    inputs: Tensor
-    targets: Tensor
-    centres: Tensor | None
-    scales: Tensor | None
-
-    def batch(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """Return inputs (M, k, d) and targets (M, k, c) of an index (M, k)."""
-        m, k = index.shape
-        flat = index.reshape(-1)
-        x = self.inputs.index_select(0, flat).view(m, k, -1)
-        if self.centres is not None and self.scales is not None:
-            # A missing value is NaN and becomes the centre, which is 0 here.
-            x = (x - self.centres[:, None]).div_(self.scales[:, None]).nan_to_num_(0.0)
-        if self.targets.ndim == 2:
-            y = self.targets.index_select(0, flat).view(m, k, -1)
-        else:
-            y = self.targets[torch.arange(m)[:, None], index]
-        return x, y
-
-
 class _State:
-    """Parameters and what the optimiser remembers of them."""
+    """Parameters and how they follow the deltas."""
 
     def __init__(
         self, *, weights: list[Tensor], biases: list[Tensor], recipe: Network
     ) -> None:
         self.weights, self.biases, self.recipe = weights, biases, recipe
-        self.steps = torch.zeros(len(weights[0]))
-        optimiser = recipe.optimiser
-        remembers = isinstance(optimiser, Adam) or optimiser.momentum > 0
-        parameters = [*weights, *biases]
-        self.first = [torch.zeros_like(p) for p in parameters] if remembers else []
-        self.second = (
-            [torch.zeros_like(p) for p in parameters]
-            if isinstance(optimiser, Adam)
-            else []
-        )
+        self.descent = Descent([*weights, *biases], recipe.optimiser)
 
     def descend(
         self, layer: int, delta: Tensor, below: Tensor, active: Tensor | None
@@ -192,35 +158,9 @@ class _State:
             bias.add_(delta.sum(2, keepdim=True), alpha=-rate)
             return
         gradient = torch.bmm(delta, below.transpose(1, 2)).add_(weight, alpha=l2)
-        self._follow(layer, weight, gradient, active)
-        self._follow(
-            len(self.weights) + layer, bias, delta.sum(2, keepdim=True), active
-        )
-
-    def _follow(
-        self, slot: int, parameter: Tensor, gradient: Tensor, active: Tensor | None
-    ) -> None:
-        optimiser = self.recipe.optimiser
-        here = torch.ones(1) if active is None else active.view(-1, 1, 1)
-        if isinstance(optimiser, SGD):
-            step = gradient
-            if optimiser.momentum > 0:
-                moved = optimiser.momentum * self.first[slot] + gradient
-                self.first[slot] = here * moved + (1 - here) * self.first[slot]
-                step = self.first[slot]
-            parameter.sub_(here * optimiser.rate * step)
-            return
-        first = optimiser.beta_1 * self.first[slot] + (1 - optimiser.beta_1) * gradient
-        second = (
-            optimiser.beta_2 * self.second[slot] + (1 - optimiser.beta_2) * gradient**2
-        )
-        self.first[slot] = here * first + (1 - here) * self.first[slot]
-        self.second[slot] = here * second + (1 - here) * self.second[slot]
-        count = self.steps.view(-1, 1, 1)
-        unbiased_1 = self.first[slot] / (1 - optimiser.beta_1**count)
-        unbiased_2 = self.second[slot] / (1 - optimiser.beta_2**count)
-        parameter.sub_(
-            here * optimiser.rate * unbiased_1 / (unbiased_2.sqrt() + optimiser.epsilon)
+        self.descent.follow(layer, gradient, active)
+        self.descent.follow(
+            len(self.weights) + layer, delta.sum(2, keepdim=True), active
         )
 
 
@@ -232,73 +172,41 @@ def _keep_masks(
         return None
     longest = max(len(order) for order in orders)
     keep = 1 - recipe.dropout
-    return [
-        torch.stack(
-            [
-                (torch.rand(width, longest, generator=g) < keep).float() / keep
-                for g in generators
-            ]
-        )
-        for width in recipe.hidden
-    ]
+    keeps = []
+    for width in recipe.hidden:
+        kept = torch.ones(len(orders), width, longest)
+        for own, order, generator in zip(kept, orders, generators, strict=True):
+            # As many draws as the model has members: the longest is no business of its own.
+            drawn = torch.rand(width, len(order), generator=generator)
+            own[:, : len(order)] = (drawn < keep).float() / keep
+        keeps.append(kept)
+    return keeps
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Epoch:
-    """The order of all models' members in one epoch, filled up to the longest.
-
-    Parameters
-    ----------
-    index : Tensor, shape (M, longest)
-        Rows; behind a model's own members stands row 0, which will have weight 0.
-    lengths : Tensor, shape (M,)
-        Members of each model.
-    even : bool
-        Whether all have equally many.
-    keeps : list of Tensor or None
-        What dropout keeps.
-    """
-
-    index: Tensor
-    lengths: Tensor
-    even: bool
-    keeps: list[Tensor] | None
-
-    @classmethod
-    def of(cls, orders: list[Tensor], keeps: list[Tensor] | None) -> "_Epoch":
-        return cls(
-            index=torch.nn.utils.rnn.pad_sequence(orders, batch_first=True),
-            lengths=torch.tensor([len(order) for order in orders]),
-            even=len({len(order) for order in orders}) == 1,
-            keeps=keeps,
-        )
-
-
-def _step(state: _State, view: _View, epoch: _Epoch, start: int) -> None:
+def _step(
+    state: _State, view: View, epoch: Epoch, keeps: list[Tensor] | None, start: int
+) -> None:
     """Take one step of every model that still has members in this epoch."""
     index = epoch.index[:, start : start + state.recipe.batch]
     width = index.shape[1]
     kept = None
-    if epoch.keeps is not None:
-        kept = [keep[:, :, start : start + width] for keep in epoch.keeps]
+    if keeps is not None:
+        kept = [keep[:, :, start : start + width] for keep in keeps]
     x, y = view.batch(index)
     activations = _forward(state.weights, state.biases, x.transpose(1, 2), kept)
     delta = torch.softmax(activations.pop(), 1).sub_(y.transpose(1, 2))
-    active = None
-    if epoch.even:
+    weights, active = epoch.weights(start, width), epoch.active(start)
+    if weights is None:
         delta.div_(width)
     else:
-        counts = (epoch.lengths - start).clamp(0, width)
-        weight = torch.arange(width)[None] < counts[:, None]
-        delta.mul_((weight / counts.clamp_min(1)[:, None])[:, None])
-        active = (counts > 0).float()
-    state.steps += 1.0 if active is None else active
+        delta.mul_(weights[:, None])
+    state.descent.begin(active)
     for layer in reversed(range(len(state.weights))):
         below = activations[layer]
         passed = None
         if layer > 0:
             passed = torch.bmm(state.weights[layer].transpose(1, 2), delta)
-            passed.mul_(below > 0)
+            passed.mul_(below.sign())  # 0 or 1; products with truth values are slow
             if kept is not None:
                 passed.mul_(kept[layer - 1])
         state.descend(layer, delta, below, active)

@@ -1,5 +1,7 @@
 """Train many models on parts of one table and keep what they answer."""
 
+from typing import Protocol, runtime_checkable
+
 import joblib
 import numpy as np
 from numpy.typing import NDArray
@@ -7,9 +9,30 @@ from numpy.typing import NDArray
 from reticent.data import Table
 from reticent.errors import InvalidInput
 from reticent.product import Trainer
-from reticent.train.networks import NetworkTrainer
 
-__all__ = ["train_many"]
+__all__ = ["PoolTrainer", "train_many"]
+
+
+@runtime_checkable
+class PoolTrainer(Trainer, Protocol):
+    """A trainer that has a faster way to many models than one after another."""
+
+    @property
+    def together(self) -> int:
+        """How many models it trains best in one pass."""
+        ...
+
+    def train_many(
+        self,
+        table: Table,
+        masks: NDArray[np.bool_],
+        seeds: NDArray[np.int64],
+        *,
+        workers: int,
+        memory: float,
+    ) -> NDArray[np.float32]:
+        """Return the answers of one model per mask on all records, shape (M, n, c)."""
+        ...
 
 
 def train_many(
@@ -19,10 +42,12 @@ def train_many(
     seeds: NDArray[np.int64],
     *,
     workers: int,
+    memory: float = 2.0,
 ) -> NDArray[np.float32]:
     """Train one model per mask and return every model's answers on every record.
 
-    Networks are trained many in one pass, other estimators in a parallel loop.
+    A trainer that can trains many in one pass (:class:`PoolTrainer`); others run in a parallel
+    loop.
 
     Parameters
     ----------
@@ -36,6 +61,9 @@ def train_many(
         Training seed of each model; results do not depend on the number of workers.
     workers : int
         Processes.
+    memory : float
+        Gigabytes that models trained together may take in all processes, the records not
+        counted; it bounds how many are in one pass and changes no result.
 
     Returns
     -------
@@ -47,8 +75,12 @@ def train_many(
             f"masks of shape {masks.shape} and {len(seeds)} seeds do not fit {len(table)} records; pass one row "
             "and one seed a model."
         )
-    if isinstance(trainer, NetworkTrainer):
-        return trainer.train_many(table, masks, seeds, workers=workers)
+    if not memory > 0:
+        raise InvalidInput(
+            f"memory is {memory!r} GB, into which no model fits; allow more than 0."
+        )
+    if isinstance(trainer, PoolTrainer):
+        return trainer.train_many(table, masks, seeds, workers=workers, memory=memory)
     jobs = [
         (trainer, table, mask, int(seed))
         for mask, seed in zip(masks, seeds, strict=True)

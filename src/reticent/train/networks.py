@@ -1,86 +1,48 @@
-"""Train networks on tables: encoding, one model, or a whole pool in one pass."""
+"""Train networks on tables: encoding, one model, or a whole pool in few passes."""
 
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import joblib
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from reticent.data import ColumnKind, Table
-from reticent.errors import InvalidSpec
-from reticent.train.recipes import Network
+from reticent.data import Table
+from reticent.errors import (
+    InvalidPredictions,
+    InvalidSpec,
+    ReticentError,
+    TrainerFailed,
+)
+from reticent.train._encode import Encoder
+from reticent.train._groups import answer_groups, fitting_size, one_torch_thread
+from reticent.train.models import first_line
+from reticent.train.recipes import SGD, Adam, Network, Training
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from reticent.train.engine import Networks
+    from reticent.train.modules import Modules
 
-__all__ = ["NetworkProduct", "NetworkTrainer"]
+__all__ = ["ModuleTrainer", "NetworkProduct", "NetworkTrainer"]
 
-TOGETHER = 25  # models per pass: more leave the processor's cache
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Encoder:
-    """One column per number and per category, in a fixed order."""
-
-    numbers: tuple[str, ...]
-    categories: tuple[tuple[str, tuple[str, ...]], ...]
-
-    @classmethod
-    def of(cls, table: Table) -> "_Encoder":
-        schema = table.schema
-        numbers = [*schema.names(ColumnKind.NUMERIC), *schema.names(ColumnKind.BOOLEAN)]
-        categories = [
-            (
-                name,
-                tuple(
-                    sorted({str(v) for v in table.features[name].fillna("(missing)")})
-                ),
-            )
-            for name in schema.names(ColumnKind.CATEGORICAL)
-        ]
-        return cls(numbers=tuple(numbers), categories=tuple(categories))
-
-    def matrix(self, features: pd.DataFrame) -> NDArray[np.float32]:
-        """Return numbers as they are, missing ones NaN, and categories as 0 and 1."""
-        parts = [features[list(self.numbers)].to_numpy(dtype=np.float32)]
-        for name, known in self.categories:
-            values = features[name].fillna("(missing)").astype(str).to_numpy()
-            parts.append((values[:, None] == np.array(known)[None]).astype(np.float32))
-        return np.concatenate(parts, axis=1)
-
-    def standardisation(
-        self, matrix: NDArray[np.float32], masks: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return centre and scale of every column from each model's own members.
-
-        Numbers get mean 0 and variance 1. A category that no member has is scaled to nothing.
-        """
-        count = len(self.numbers)
-        centres = np.zeros((len(masks), matrix.shape[1]), dtype=np.float32)
-        scales = np.ones_like(centres)
-        for k, mask in enumerate(masks):
-            own = matrix[mask]
-            seen = np.isfinite(own[:, :count])
-            total = np.maximum(seen.sum(axis=0), 1)
-            filled = np.where(seen, own[:, :count], 0.0).astype(np.float64)
-            mean = filled.sum(axis=0) / total
-            spread = np.sqrt(
-                np.where(seen, (filled - mean) ** 2, 0.0).sum(axis=0) / total
-            )
-            centres[k, :count] = mean
-            scales[k, :count] = np.where(spread > 0, spread, 1.0)
-            scales[k, count:] = np.where(own[:, count:].any(axis=0), 1.0, 1e30)
-        return centres, scales
+# Models per pass: more leave the processor's cache, and how many that are depends on how
+# many numbers a layer makes of a batch (benchmarks/engine.py).
+FEW, MANY, SMALL = 25, 50, 4096
+PIECE = 4096  # records asked about at once, so that what a model sees of them stays in cache
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkProduct:
-    """A trained network that answers queries about raw records."""
+    """A trained network or module that answers queries about raw records."""
 
-    encoder: _Encoder
-    networks: "Networks"
+    encoder: Encoder
+    networks: "Networks | Modules"
     centre: NDArray[np.float32]
     scale: NDArray[np.float32]
     warnings: tuple[str, ...] = ()
@@ -88,11 +50,10 @@ class NetworkProduct:
 
     def predict_proba(self, features: pd.DataFrame) -> NDArray[np.float64]:
         """Return a probability per record and class."""
-        import torch
-
-        seen = np.nan_to_num((self.encoder.matrix(features) - self.centre) / self.scale)
-        answers = self.networks.probabilities(torch.from_numpy(seen))[0]
-        return np.asarray(answers, dtype=np.float64)
+        answers = _answers(
+            self.networks, self.encoder.matrix(features), self.centre, self.scale
+        )
+        return answers.astype(np.float64)
 
     def outputs(self, features: pd.DataFrame) -> NDArray[np.float64]:
         """Return probabilities."""
@@ -117,18 +78,11 @@ class NetworkTrainer:
     @property
     def together(self) -> int:
         """How many models are best trained in one pass."""
-        return TOGETHER
+        return MANY if sum(self.network.hidden) * self.network.batch <= SMALL else FEW
 
     def train(self, table: Table, *, seed: int) -> NetworkProduct:
         """Return a network trained on all records of a table."""
-        encoder = _Encoder.of(table)
-        matrix = encoder.matrix(table.features)
-        everyone = np.ones((1, len(table)), dtype=bool)
-        centres, scales = encoder.standardisation(matrix, everyone)
-        networks = _fit(self.network, matrix, table, everyone, [seed], centres, scales)
-        return NetworkProduct(
-            encoder=encoder, networks=networks, centre=centres[0], scale=scales[0]
-        )
+        return _product(self._fit, table, seed)
 
     def train_many(
         self,
@@ -137,80 +91,280 @@ class NetworkTrainer:
         seeds: NDArray[np.int64],
         *,
         workers: int,
+        memory: float = 2.0,
     ) -> NDArray[np.float32]:
         """Return the answers of one network per mask on all records, shape (M, n, c).
 
-        Groups of models are trained in one pass each, one group a process.
+        Groups of models are trained in one pass each, one group a process, as large as the
+        memory (in gigabytes, for all processes) allows.
         """
-        size = max(1, min(TOGETHER, -(-len(masks) // workers)))
-        groups = [
-            (
-                self.network,
-                table,
-                masks[start : start + size],
-                seeds[start : start + size],
-            )
-            for start in range(0, len(masks), size)
-        ]
-        if workers == 1 or len(groups) == 1:
-            return np.concatenate([_answer_group(*group) for group in groups])
-        made = joblib.Parallel(n_jobs=workers)(
-            joblib.delayed(_answer_group)(*group) for group in groups
+        size = fitting_size(
+            self.together,
+            each=self._bytes(table),
+            models=len(masks),
+            workers=workers,
+            memory=memory,
         )
-        return np.concatenate(made)
+        answer = functools.partial(_answer_group, self._fit, table)
+        return answer_groups(answer, masks, seeds, size=size, workers=workers)
+
+    def _bytes(self, table: Table) -> int:
+        """Return what one more model adds to a pass."""
+        inputs, classes = Encoder.of(table).width, len(table.classes)
+        sizes = [inputs, *self.network.hidden, classes]
+        parameters = sum(
+            (below + 1) * above for below, above in itertools.pairwise(sizes)
+        )
+        kept = sum(self.network.hidden) * len(table) if self.network.dropout else 0
+        return 4 * (
+            # Parameters and gradients; activations and deltas; the batch as it is and as
+            # the model sees it.
+            (2 + _memories(self.network.optimiser)) * parameters
+            + 2 * self.network.batch * sum(sizes)
+            + 2 * self.network.batch * inputs
+            + kept
+            + len(table) * classes
+        )
+
+    def _fit(
+        self,
+        matrix: NDArray[np.float32],
+        table: Table,
+        masks: NDArray[np.bool_],
+        seeds: list[int],
+        centres: NDArray[np.float32],
+        scales: NDArray[np.float32],
+    ) -> "Networks":
+        import torch
+
+        from reticent.train.engine import train_networks
+
+        return train_networks(
+            torch.from_numpy(matrix),
+            torch.from_numpy(_one_hot(table)),
+            masks,
+            seeds,
+            self.network,
+            centres=torch.from_numpy(centres),
+            scales=torch.from_numpy(scales),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModuleTrainer:
+    """Train modules of the user on a table; needs the extra ``torch``.
+
+    Parameters
+    ----------
+    make : callable
+        Called with the number of inputs and the number of classes, returns a fresh
+        ``torch.nn.Module`` from (batch, inputs) to (batch, classes) logits.
+    training : Training
+        How it is trained.
+    recipe : str
+        Description from which the trainer can be made again.
+    source : str
+        Hash of the user's own code behind ``make``, if it is known.
+    """
+
+    make: Callable[[int, int], "nn.Module"]
+    training: Training
+    recipe: str
+    source: str = ""
+
+    @property
+    def together(self) -> int:
+        """How many models are best trained in one pass."""
+        return FEW
+
+    def train(self, table: Table, *, seed: int) -> NetworkProduct:
+        """Return a module trained on all records of a table.
+
+        If modules of this kind cannot be stacked, the product's warnings say so and why: a
+        pool of them takes longer.
+        """
+        return _product(self._fit, table, seed)
+
+    def train_many(
+        self,
+        table: Table,
+        masks: NDArray[np.bool_],
+        seeds: NDArray[np.int64],
+        *,
+        workers: int,
+        memory: float = 2.0,
+    ) -> NDArray[np.float32]:
+        """Return the answers of one module per mask on all records, shape (M, n, c).
+
+        Groups of models are trained in one pass each, or one by one if they cannot be
+        stacked, one group a process, as large as the memory (in gigabytes, for all processes)
+        allows.
+        """
+        size = fitting_size(
+            self.together,
+            each=self._bytes(table, masks, seeds),
+            models=len(masks),
+            workers=workers,
+            memory=memory,
+        )
+        answer = functools.partial(_answer_group, self._fit, table)
+        return answer_groups(answer, masks, seeds, size=size, workers=workers)
+
+    def _bytes(
+        self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
+    ) -> int:
+        """Return what one more model adds to a pass, from a trial with a few members."""
+        _need_torch()
+        import torch
+
+        from reticent.train._stack import View
+        from reticent.train.modules import trial_of
+
+        encoder, few = Encoder.of(table), np.flatnonzero(masks[0])[:3]
+        matrix = encoder.matrix(table.features.iloc[few])
+        view = View(
+            inputs=torch.from_numpy(np.nan_to_num(matrix)),
+            targets=torch.from_numpy(_one_hot(table)[few]),
+        )
+        make = functools.partial(self.make, encoder.width, len(table.classes))
+        with _told_in_its_own_words(self.recipe):
+            trial = trial_of(
+                make, view, torch.arange(len(few)), int(seeds[0]), self.training
+            )
+        return 4 * (
+            # Parameters in the module, stacked, and as gradients; layers' outputs and
+            # their gradients; the batch as it is and as the model sees it.
+            (3 + _memories(self.training.optimiser)) * trial.parameters
+            + 2 * self.training.batch * (trial.activations + encoder.width)
+            + len(table) * len(table.classes)
+        )
+
+    def _fit(
+        self,
+        matrix: NDArray[np.float32],
+        table: Table,
+        masks: NDArray[np.bool_],
+        seeds: list[int],
+        centres: NDArray[np.float32],
+        scales: NDArray[np.float32],
+    ) -> "Modules":
+        import torch
+
+        from reticent.train.modules import train_modules
+
+        with _told_in_its_own_words(self.recipe):
+            return train_modules(
+                functools.partial(self.make, matrix.shape[1], len(table.classes)),
+                torch.from_numpy(matrix),
+                torch.from_numpy(_one_hot(table)),
+                masks,
+                seeds,
+                self.training,
+                centres=torch.from_numpy(centres),
+                scales=torch.from_numpy(scales),
+            )
+
+
+# Matrix, table, masks, seeds, centres and scales to trained models.
+_Fit = Callable[
+    [
+        NDArray[np.float32],
+        Table,
+        NDArray[np.bool_],
+        list[int],
+        NDArray[np.float32],
+        NDArray[np.float32],
+    ],
+    "Networks | Modules",
+]
+
+
+def _product(fit: _Fit, table: Table, seed: int) -> NetworkProduct:
+    _need_torch()
+    encoder = Encoder.of(table)
+    matrix = encoder.matrix(table.features)
+    everyone = np.ones((1, len(table)), dtype=bool)
+    centres, scales = encoder.standardisation(matrix, everyone)
+    with one_torch_thread():
+        made = fit(matrix, table, everyone, [seed], centres, scales)
+    return NetworkProduct(
+        encoder=encoder,
+        networks=made,
+        centre=centres[0],
+        scale=scales[0],
+        warnings=made.warnings,
+    )
 
 
 def _answer_group(
-    network: Network, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
+    fit: _Fit, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
 ) -> NDArray[np.float32]:
-    import torch
-
-    encoder = _Encoder.of(table)
+    """Return the answers of one group of models, (M, n, c)."""
+    _need_torch()
+    encoder = Encoder.of(table)
     matrix = encoder.matrix(table.features)
     centres, scales = encoder.standardisation(matrix, masks)
-    networks = _fit(
-        network, matrix, table, masks, [int(s) for s in seeds], centres, scales
-    )
     answers = np.empty((len(masks), len(table), len(table.classes)), dtype=np.float32)
-    for k in range(len(masks)):
-        seen = np.nan_to_num((matrix - centres[k]) / scales[k])
-        one = type(networks)(
-            weights=tuple(w[k : k + 1] for w in networks.weights),
-            biases=tuple(b[k : k + 1] for b in networks.biases),
-        )
-        answers[k] = one.probabilities(torch.from_numpy(seen))[0]
+    with one_torch_thread():
+        made = fit(matrix, table, masks, [int(s) for s in seeds], centres, scales)
+        for k in range(len(masks)):
+            answers[k] = _answers(made.of(k), matrix, centres[k], scales[k])
     return answers
 
 
-def _fit(
-    network: Network,
+def _answers(
+    made: "Networks | Modules",
     matrix: NDArray[np.float32],
-    table: Table,
-    masks: NDArray[np.bool_],
-    seeds: list[int],
-    centres: NDArray[np.float32],
-    scales: NDArray[np.float32],
-) -> "Networks":
+    centre: NDArray[np.float32],
+    scale: NDArray[np.float32],
+) -> NDArray[np.float32]:
+    """Return the probabilities of one model, (n, c)."""
+    import torch
+
+    pieces = []
+    for start in range(0, len(matrix), PIECE):
+        seen = (matrix[start : start + PIECE] - centre) / scale
+        np.nan_to_num(seen, copy=False)
+        pieces.append(made.probabilities(torch.from_numpy(seen))[0])
+    answers: NDArray[np.float32] = np.concatenate(pieces)
+    if not np.isfinite(answers).all():
+        bad = int((~np.isfinite(answers)).any(axis=1).sum())
+        raise InvalidPredictions(
+            f"a network's answers for {bad} of {len(answers)} records are not finite, so its training diverged and no "
+            "attack can be judged; lower the rate of its optimiser."
+        )
+    return answers
+
+
+def _one_hot(table: Table) -> NDArray[np.float32]:
+    return np.eye(len(table.classes), dtype=np.float32)[table.target]
+
+
+def _memories(optimiser: SGD | Adam) -> int:
+    """Return how many numbers an optimiser remembers of a parameter."""
+    if isinstance(optimiser, Adam):
+        return 2
+    return int(optimiser.momentum > 0)
+
+
+def _need_torch() -> None:
     try:
-        import torch
+        import torch  # noqa: F401
     except ImportError as error:
         raise InvalidSpec(
             "networks are trained with PyTorch, which is not installed; install reticent[torch]."
         ) from error
-    from reticent.train.engine import train_networks
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # two threads on small matrices wait for each other
+
+@contextmanager
+def _told_in_its_own_words(recipe: str) -> Iterator[None]:
+    """Let what the user's module raises end as a failure of the trainer."""
     try:
-        targets = np.eye(len(table.classes), dtype=np.float32)[table.target]
-        return train_networks(
-            torch.from_numpy(matrix),
-            torch.from_numpy(targets),
-            masks,
-            seeds,
-            network,
-            centres=torch.from_numpy(centres),
-            scales=torch.from_numpy(scales),
-        )
-    finally:
-        torch.set_num_threads(threads)
+        yield
+    except ReticentError:
+        raise
+    except Exception as error:
+        raise TrainerFailed(
+            f"the trainer {recipe} raised {type(error).__name__}: {first_line(error)}; "
+            "try it on this table outside reticent first."
+        ) from error

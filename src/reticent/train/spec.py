@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,8 @@ from typing import Any
 from reticent._check import nearest
 from reticent.errors import InvalidSpec, TrainerFailed
 from reticent.train.models import EstimatorTrainer, first_line, wants_raw_columns
-from reticent.train.networks import NetworkTrainer
-from reticent.train.recipes import SGD, Adam, Network
+from reticent.train.networks import ModuleTrainer, NetworkTrainer
+from reticent.train.recipes import SGD, Adam, Module, Network
 
 __all__ = ["parse_trainer"]
 
@@ -21,11 +22,12 @@ _MAKERS = ("make_pipeline", "make_union", "make_column_transformer")
 
 def parse_trainer(
     text: str, *, preprocess: bool = True
-) -> EstimatorTrainer | NetworkTrainer:
+) -> EstimatorTrainer | NetworkTrainer | ModuleTrainer:
     """Return the trainer that a line of text describes.
 
-    ``reticent.Network(hidden=[64], epochs=50)`` is a multilayer perceptron (extra ``torch``).
-    Otherwise either a call with literal arguments, such as
+    ``reticent.Network(hidden=[64], epochs=50)`` is a multilayer perceptron (extra ``torch``);
+    ``reticent.Module("nets:make", epochs=20)`` is the ``torch.nn.Module`` that the user's
+    function returns for a number of inputs and of classes. Otherwise either a call with literal arguments, such as
     ``sklearn.ensemble.RandomForestClassifier(n_estimators=200)``, possibly with other such
     calls as arguments (``sklearn.pipeline.make_pipeline(...)``); or ``module:callable``, a
     function of the user that returns an unfitted estimator. A call is parsed, its class looked
@@ -63,6 +65,12 @@ def parse_trainer(
     estimator = make()
     if isinstance(estimator, Network):
         return NetworkTrainer(network=estimator, recipe=text)
+    if isinstance(estimator, Module):
+        function = _FromModule(estimator.make)
+        function.found()  # a name that does not exist is told before the audit begins
+        return ModuleTrainer(
+            make=function, training=estimator, recipe=text, source=function.source()
+        )
     if not hasattr(estimator, "fit"):
         raise InvalidSpec(
             f"{text!r} gives a {type(estimator).__name__} without a fit method, so it cannot be trained; "
@@ -82,7 +90,8 @@ class _FromModule:
 
     name: str
 
-    def __call__(self) -> Any:
+    def found(self) -> Callable[..., Any]:
+        """Return the function."""
         module_name, _, attribute = self.name.partition(":")
         try:
             module = importlib.import_module(module_name)
@@ -97,8 +106,13 @@ class _FromModule:
                 f"the module {module_name!r} has no function {attribute!r}; "
                 f"{nearest(attribute, [n for n in dir(module) if not n.startswith('_')])}."
             )
+        made: Callable[..., Any] = function
+        return made
+
+    def __call__(self, *arguments: int) -> Any:
+        function = self.found()
         try:
-            return function()
+            return function(*arguments)
         except Exception as error:
             raise TrainerFailed(
                 f"the trainer {self.name} could not be made: {type(error).__name__}: {first_line(error)}; "
@@ -167,7 +181,9 @@ def _dotted(node: ast.expr) -> str:
     )
 
 
-_OWN = {f"reticent.{recipe.__name__}": recipe for recipe in (Network, SGD, Adam)}
+_OWN = {
+    f"reticent.{recipe.__name__}": recipe for recipe in (Network, Module, SGD, Adam)
+}
 
 
 def _look_up(name: str) -> Any:

@@ -1,0 +1,56 @@
+"""Every model of a pool as the target, the others its shadows: one attack, many games with known answers."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reticent.attack._base import Attack, Challenge, Knowledge, SealedTags
+from reticent.attack._pool import Pool
+
+__all__ = ["score_targets"]
+
+
+def score_targets(
+    attack: Attack,
+    pool: Pool,
+    *,
+    units: NDArray[np.int64] | None = None,
+    most: int = 64,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return which models were targets and an attack's scores on each, shape (targets, n).
+
+    Parameters
+    ----------
+    attack : Attack
+        An attack on a pool.
+    pool : Pool
+        At least four models.
+    units : array of int, shape (n,), optional
+        Unit of each record; by default each record stands alone.
+    most : int
+        Largest number of targets: the first models of the pool, which come in complementary pairs.
+    rng : numpy.random.Generator
+        For attacks that need chance.
+
+    Examples
+    --------
+    >>> from reticent.attack import RelativeRatio, balanced_masks
+    >>> rng = np.random.default_rng(0)
+    >>> masks = balanced_masks(6, np.arange(50), rng=rng)
+    >>> p = rng.dirichlet([1, 1], size=masks.shape).astype(np.float32)
+    >>> pool = Pool(masks=masks, probabilities=p, labels=np.zeros(50, dtype=int))
+    >>> targets, scores = score_targets(RelativeRatio(), pool, rng=rng)
+    >>> targets, scores.shape
+    (array([0, 1, 2, 3, 4, 5]), (6, 50))
+    """
+    its = np.arange(pool.masks.shape[1]) if units is None else units
+    targets, scores = [], []
+    for model, shadows in pool.games(most=most):
+        challenge = Challenge(
+            probabilities=pool.probabilities[model].astype(np.float64),
+            labels=pool.labels,
+        )
+        knowledge = Knowledge(tags=SealedTags(pool.masks[model], its), pool=shadows)
+        scores.append(attack.score(challenge, knowledge=knowledge, rng=rng).values)
+        targets.append(model)
+    return np.array(targets, dtype=np.int64), np.array(scores)

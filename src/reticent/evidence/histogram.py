@@ -1,0 +1,93 @@
+"""Shares of people per bin, of which the small ones are not shown."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reticent.evidence.ltu import individual_privacy, pair_wins
+
+__all__ = [
+    "Histogram",
+    "individual_histogram",
+    "posterior_histogram",
+    "score_histogram",
+]
+
+SMALLEST_BIN = 5  # counts below this are not drawn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Histogram:
+    """Shares of members and of non-members per bin; a bin with fewer than 5 records is 0."""
+
+    edges: tuple[float, ...]
+    members: tuple[float, ...]
+    nonmembers: tuple[float, ...]
+
+
+def score_histogram(
+    members: NDArray[np.float64], nonmembers: NDArray[np.float64], *, bins: int = 30
+) -> Histogram:
+    """Return shares per bin between the 1st and 99th percentile; the rest is in the end bins.
+
+    Scores of different attacks have different units, so they are shown in standard deviations from their mean.
+
+    Examples
+    --------
+    >>> h = score_histogram(np.arange(100.0), np.arange(100.0), bins=2)
+    >>> h.members
+    (0.5, 0.5)
+    """
+    both = np.concatenate([members, nonmembers])
+    centre, spread = float(both.mean()), float(both.std()) or 1.0
+    members, nonmembers = (members - centre) / spread, (nonmembers - centre) / spread
+    both = (both - centre) / spread
+    low, high = np.quantile(both, [0.01, 0.99])
+    if high <= low:
+        low, high = float(both.min()), float(both.max())
+    if high <= low:
+        high = low + 1.0
+    return _histogram(members, nonmembers, np.linspace(low, high, bins + 1))
+
+
+def individual_histogram(
+    members: NDArray[np.float64], nonmembers: NDArray[np.float64], *, bins: int = 20
+) -> Histogram:
+    """Return the distribution of individual privacy scores of both sides."""
+    wins = pair_wins(members, nonmembers)
+    return _histogram(
+        individual_privacy(wins),
+        np.minimum(2 * (1 - wins.nonmembers), 1.0),
+        np.linspace(0, 1, bins + 1),
+    )
+
+
+def posterior_histogram(
+    members: NDArray[np.float64], nonmembers: NDArray[np.float64], *, bins: int = 20
+) -> Histogram:
+    """Return the distribution of predicted probabilities of membership of both sides.
+
+    Examples
+    --------
+    >>> posterior_histogram(np.full(10, 0.9), np.full(10, 0.2), bins=2).members
+    (0.0, 1.0)
+    """
+    return _histogram(members, nonmembers, np.linspace(0, 1, bins + 1))
+
+
+def _histogram(
+    members: NDArray[np.float64],
+    nonmembers: NDArray[np.float64],
+    edges: NDArray[np.float64],
+) -> Histogram:
+    def shares(values: NDArray[np.float64]) -> tuple[float, ...]:
+        counts = np.histogram(values.clip(edges[0], edges[-1]), edges)[0]
+        counts[counts < SMALLEST_BIN] = 0
+        return tuple(round(float(c), 6) for c in counts / len(values))
+
+    return Histogram(
+        edges=tuple(round(float(e), 6) for e in edges),
+        members=shares(members),
+        nonmembers=shares(nonmembers),
+    )

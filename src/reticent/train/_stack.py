@@ -1,0 +1,220 @@
+"""What models trained together share, whatever their shape: epochs, batches, optimisers."""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from reticent.errors import InvalidInput
+from reticent.train.recipes import SGD, Adam
+
+__all__ = ["Descent", "Epoch", "View", "batch_order", "members_of"]
+
+
+def members_of(
+    masks: NDArray[np.bool_], seeds: Sequence[int], view: "View"
+) -> list[Tensor]:
+    """Return the rows of each model's members, after checking that shapes fit.
+
+    Raises
+    ------
+    InvalidInput
+        If masks, seeds, records and targets do not fit, or a model has no member.
+    """
+    records, targets = len(view.inputs), view.targets
+    if masks.shape != (len(seeds), records):
+        raise InvalidInput(
+            f"masks of shape {masks.shape} do not fit {len(seeds)} seeds and {records} records; pass one row a "
+            "model and one column a record."
+        )
+    if targets.shape[:-1] not in ((records,), (len(seeds), records)):
+        raise InvalidInput(
+            f"targets of shape {tuple(targets.shape)} do not fit {len(seeds)} models and {records} records; pass "
+            "class probabilities of shape (records, classes) or (models, records, classes)."
+        )
+    members = [torch.from_numpy(np.flatnonzero(mask)) for mask in masks]
+    if any(len(m) == 0 for m in members):
+        raise InvalidInput(
+            "a model of the pool has no member, so it cannot be trained; give each mask at least one."
+        )
+    return members
+
+
+def batch_order(members: Tensor, generator: torch.Generator) -> Tensor:
+    """Return one epoch's order of a model's members."""
+    return members[torch.randperm(len(members), generator=generator)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """The records as each model sees them.
+
+    Parameters
+    ----------
+    inputs : Tensor, shape (n, ...)
+        Records.
+    targets : Tensor, shape (n, c) or (M, n, c)
+        Class probabilities, common or each model's own.
+    centres, scales : Tensor, shape (M, ...), optional
+        Each model sees ``(inputs - centre) / scale``.
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    centres: Tensor | None = None
+    scales: Tensor | None = None
+
+    def batch(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Return inputs (M, k, ...) and targets (M, k, c) of an index (M, k)."""
+        m, k = index.shape
+        flat = index.reshape(-1)
+        x = self.inputs.index_select(0, flat).view(m, k, *self.inputs.shape[1:])
+        if self.centres is not None and self._inverse is not None:
+            # In place: a second array of this size would be fetched from the system each step.
+            x.sub_(self.centres[:, None]).mul_(self._inverse[:, None])
+            if self._missing:
+                x.nan_to_num_(0.0)  # a missing value is NaN and becomes the centre
+        if self.targets.ndim == 2:
+            y = self.targets.index_select(0, flat).view(m, k, -1)
+        else:
+            y = self.targets[torch.arange(m)[:, None], index]
+        return x, y
+
+    @functools.cached_property
+    def _inverse(self) -> Tensor | None:
+        return None if self.scales is None else 1 / self.scales
+
+    @functools.cached_property
+    def _missing(self) -> bool:
+        return not bool(torch.isfinite(self.inputs).all())
+
+    def of(self, model: int) -> "View":
+        """Return the view of one model."""
+        own = slice(model, model + 1)
+        return View(
+            inputs=self.inputs,
+            targets=self.targets if self.targets.ndim == 2 else self.targets[own],
+            centres=None if self.centres is None else self.centres[own],
+            scales=None if self.scales is None else self.scales[own],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Epoch:
+    """The order of all models' members in one epoch, filled up to the longest.
+
+    Parameters
+    ----------
+    index : Tensor, shape (M, longest)
+        Rows; behind a model's own members stands its first one again, with weight 0.
+    lengths : tuple of int
+        Members of each model.
+    """
+
+    index: Tensor
+    lengths: tuple[int, ...]
+
+    @classmethod
+    def of(cls, orders: Sequence[Tensor]) -> "Epoch":
+        """Return the epoch in which models take their members in these orders."""
+        lengths = tuple(len(order) for order in orders)
+        longest = max(lengths)
+        # A record of the model's own fills up: a stranger's could have no finite gradient
+        # here, and zero times infinity would reach the parameters.
+        rows = [
+            torch.cat([order, order[:1].expand(longest - len(order))])
+            for order in orders
+        ]
+        return cls(index=torch.stack(rows), lengths=lengths)
+
+    def counts(self, start: int, width: int) -> list[int]:
+        """Return how many records each model has in the batch that begins at ``start``."""
+        return [max(0, min(length - start, width)) for length in self.lengths]
+
+    def weights(self, start: int, width: int) -> Tensor | None:
+        """Return the weight (M, width) of each record in its model's mean loss.
+
+        ``None`` if all models have a full batch: then each weight is 1 / width.
+        """
+        if start + width <= min(self.lengths):
+            return None
+        counts = torch.tensor(self.counts(start, width))
+        own = torch.arange(width)[None] < counts[:, None]
+        return own / counts.clamp_min(1)[:, None]
+
+    def active(self, start: int) -> Tensor | None:
+        """Return which models still have members at ``start``; ``None`` if all do."""
+        if start < min(self.lengths):
+            return None
+        return torch.tensor([start < length for length in self.lengths])
+
+
+class Descent:
+    """Let stacked parameters follow their gradients, as PyTorch's optimisers do.
+
+    A model that has no members left in an epoch stands still: no step, no decay, no momentum.
+
+    Parameters
+    ----------
+    parameters : sequence of Tensor, each (M, ...)
+        Changed in place.
+    optimiser : SGD or Adam
+        The rule.
+    """
+
+    def __init__(self, parameters: Sequence[Tensor], optimiser: SGD | Adam) -> None:
+        self.parameters, self.optimiser = list(parameters), optimiser
+        self._steps = torch.zeros(len(self.parameters[0]))
+        remembers = isinstance(optimiser, Adam) or optimiser.momentum > 0
+        self._first = [torch.zeros_like(p) for p in parameters] if remembers else []
+        self._second = (
+            [torch.zeros_like(p) for p in parameters]
+            if isinstance(optimiser, Adam)
+            else []
+        )
+
+    def begin(self, active: Tensor | None) -> None:
+        """Count a step of the active models."""
+        self._steps += 1.0 if active is None else active.float()
+
+    def follow(self, slot: int, gradient: Tensor, active: Tensor | None) -> None:
+        """Update one parameter, given its gradient, of the active models."""
+        parameter, optimiser = self.parameters[slot], self.optimiser
+        shape = (-1, *[1] * (parameter.ndim - 1))
+        here = None if active is None else active.view(shape)
+        if isinstance(optimiser, SGD):
+            step = gradient
+            if optimiser.momentum > 0:
+                step = self._remember(
+                    self._first[slot], optimiser.momentum, gradient, 1.0, here
+                )
+            _move(parameter, step, optimiser.rate, here)
+            return
+        beta_1, beta_2 = optimiser.beta_1, optimiser.beta_2
+        first = self._remember(self._first[slot], beta_1, gradient, 1 - beta_1, here)
+        second = self._remember(
+            self._second[slot], beta_2, gradient**2, 1 - beta_2, here
+        )
+        # A model that has not begun yet does not move, and must not divide by zero.
+        count = self._steps.clamp_min(1).view(shape)
+        spread = (second / (1 - beta_2**count)).sqrt_().add_(optimiser.epsilon)
+        step = (first / (1 - beta_1**count)).div_(spread)
+        _move(parameter, step, optimiser.rate, here)
+
+    @staticmethod
+    def _remember(
+        memory: Tensor, keep: float, value: Tensor, share: float, here: Tensor | None
+    ) -> Tensor:
+        """Change a memory m in place to ``keep m + share value`` and return it."""
+        if here is None:
+            return memory.mul_(keep).add_(value, alpha=share)
+        moved = (keep * memory).add_(value, alpha=share)
+        return memory.copy_(torch.where(here, moved, memory))
+
+
+def _move(parameter: Tensor, step: Tensor, rate: float, here: Tensor | None) -> None:
+    parameter.sub_(step if here is None else step * here, alpha=rate)

@@ -1,0 +1,333 @@
+"""Try modules out before they are trained, to see whether they can be stacked."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from reticent.errors import InvalidInput
+from reticent.train._vector import ChosenDropout, chosen_dropout, gradients_of, stacked
+
+__all__ = [
+    "Obstacle",
+    "Trial",
+    "is_convolution",
+    "made_with",
+    "no_fallback_warnings",
+    "try_out",
+]
+
+# Above this many operations a step, overhead is a small part of it and stacking saves nothing.
+_LARGE = 40e6
+_ONE_BY_ONE = "pass together=False"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Obstacle:
+    """What keeps modules from being trained together.
+
+    Parameters
+    ----------
+    why : str
+        The layer and the reason.
+    instead : str
+        What to do about it.
+    """
+
+    why: str
+    instead: str = _ONE_BY_ONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What a forward and a backward pass of untrained modules showed.
+
+    Parameters
+    ----------
+    obstacle : Obstacle or None
+        Why they cannot be trained together.
+    slow : str
+        Why they are better trained one by one; empty if they are not.
+    kept : tuple or None
+        Shape of one record at each call of each dropout layer; ``None`` if its first dimension
+        is not the records.
+    mixes : bool
+        Whether a layer needs more than one record in a batch.
+    parameters, activations : int
+        Numbers of a model, and numbers it makes of one record in a forward pass.
+    """
+
+    obstacle: Obstacle | None
+    slow: str
+    kept: tuple[tuple[tuple[int, ...], ...], ...] | None
+    mixes: bool
+    parameters: int
+    activations: int
+
+
+def made_with(
+    make: Callable[[], nn.Module], seed: int, example: Tensor
+) -> tuple[nn.Module, torch.Generator]:
+    """Return a module initialised from a seed, and the generator of its orders and dropout.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the module; what it draws from PyTorch's common generator follows the seed.
+    seed : int
+        The model's seed.
+    example : Tensor, shape (1, ...)
+        A record, from which lazy layers learn their shapes.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        module = make()
+        if not isinstance(module, nn.Module):
+            raise InvalidInput(
+                f"make gives a {type(module).__name__}, which cannot be trained; return a torch.nn.Module."
+            )
+        if any(nn.parameter.is_lazy(p) for p in module.parameters()):
+            with torch.no_grad():
+                module.eval()(example)
+        # From the stream of the initialisation, so that no number is used twice.
+        own = int(torch.randint(2**62, ()))
+    return module, torch.Generator().manual_seed(own)
+
+
+def try_out(
+    make: Callable[[], nn.Module],
+    seed: int,
+    records: Tensor,
+    *,
+    classes: int,
+    batch: int,
+) -> Trial:
+    """Return what can be learned from modules that are thrown away afterwards.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a module.
+    seed : int
+        Seed of the first of them.
+    records : Tensor, shape (3, ...)
+        Three records.
+    classes : int
+        Logits a record must get.
+    batch : int
+        Records of a training step.
+
+    Raises
+    ------
+    InvalidInput
+        If a module has nothing to train, or its answers are not one row of logits a record.
+    """
+    modules = [made_with(make, seed + k, records[:1])[0].train() for k in range(2)]
+    first = modules[0]
+    parameters = sum(p.numel() for p in first.parameters() if p.requires_grad)
+    if parameters == 0:
+        raise InvalidInput(
+            f"the module {type(first).__name__} has no parameter that is trained; give it one with requires_grad."
+        )
+    obstacle = _layer_in_the_way(first)
+    with (
+        torch.random.fork_rng(devices=[]),
+        torch.no_grad(),
+        chosen_dropout(first) as layers,
+    ):
+        before = {name: b.clone() for name, b in first.named_buffers()}
+        logits, activations = _watched(first, records)
+        if logits.shape != (len(records), classes):
+            raise InvalidInput(
+                f"the module {type(first).__name__} gives an output of shape {tuple(logits.shape)} for {len(records)} "
+                f"records, where ({len(records)}, {classes}) was expected; return one row a record and one logit a class."
+            )
+        changed = [
+            name
+            for name, b in first.named_buffers()
+            if not torch.equal(b, before[name])
+        ]
+        kept = _shapes_kept(first, layers, records)
+        if obstacle is None:
+            obstacle = _habit_in_the_way(first, records, logits, changed, kept)
+    slow = ""
+    if obstacle is None:
+        obstacle, slow = _stacked_trial(modules, records, classes)
+    if any(is_convolution(layer) for layer in first.modules()):
+        slow = "convolutions are faster one by one"
+    elif 6 * parameters * batch > _LARGE:
+        slow = f"a step takes {6e-6 * parameters * batch:.0f} million operations, of which stacking saves none"
+    return Trial(
+        obstacle=obstacle,
+        slow=slow,
+        kept=kept,
+        mixes=any(_is_batch_norm(layer) for layer in first.modules()),
+        parameters=parameters,
+        activations=activations,
+    )
+
+
+def is_convolution(layer: nn.Module) -> bool:
+    """Whether a layer is a convolution."""
+    return isinstance(layer, nn.modules.conv._ConvNd)
+
+
+def _is_batch_norm(layer: nn.Module) -> bool:
+    return isinstance(layer, nn.modules.batchnorm._BatchNorm)
+
+
+@contextmanager
+def no_fallback_warnings() -> Iterator[None]:
+    """Silence PyTorch where it works model by model inside a stacked pass: slow, but right."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="There is a performance drop")
+        yield
+
+
+def _layer_in_the_way(module: nn.Module) -> Obstacle | None:
+    """Return the first layer that is known not to stack."""
+    for name, layer in module.named_modules():
+        what = f"the layer {name!r} is a {type(layer).__name__}"
+        if _is_batch_norm(layer):
+            return Obstacle(
+                why=f"{what}, which mixes the records of a batch and keeps running averages, and stacked models "
+                "cannot share these",
+                instead=f"use GroupNorm or LayerNorm, or {_ONE_BY_ONE}",
+            )
+        if (
+            isinstance(layer, nn.modules.instancenorm._InstanceNorm)
+            and layer.track_running_stats
+        ):
+            return Obstacle(
+                why=f"{what} that keeps running averages, and stacked models cannot share these",
+                instead=f"set track_running_stats=False, or {_ONE_BY_ONE}",
+            )
+        if _draws(layer):
+            return Obstacle(
+                why=f"{what}, whose random choices cannot be drawn for each of the stacked models",
+                instead=f"use nn.Dropout, or {_ONE_BY_ONE}",
+            )
+    return None
+
+
+def _draws(layer: nn.Module) -> bool:
+    """Whether a layer, other than plain dropout, draws random numbers while it is trained."""
+    if isinstance(layer, nn.MultiheadAttention):
+        return bool(layer.dropout > 0)
+    if isinstance(layer, nn.RNNBase):
+        return layer.dropout > 0 and layer.num_layers > 1
+    if isinstance(layer, nn.modules.dropout._DropoutNd):
+        return type(layer) is not nn.Dropout and layer.p > 0
+    return isinstance(layer, nn.RReLU | nn.FractionalMaxPool2d | nn.FractionalMaxPool3d)
+
+
+def _watched(module: nn.Module, records: Tensor) -> tuple[Tensor, int]:
+    """Return the logits, and how many numbers the layers make of one record."""
+    sizes = []
+    hooks = [
+        layer.register_forward_hook(
+            lambda _layer, _inputs, output: sizes.append(
+                output.numel() if isinstance(output, Tensor) else 0
+            )
+        )
+        for layer in module.modules()
+    ]
+    try:
+        logits: Tensor = module(records)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return logits, sum(sizes) // len(records)
+
+
+def _shapes_kept(
+    module: nn.Module, layers: list[ChosenDropout], records: Tensor
+) -> tuple[tuple[tuple[int, ...], ...], ...] | None:
+    """Return the shape of one record at each call of each dropout layer."""
+    three = [list(layer.seen) for layer in layers]
+    for layer in layers:
+        layer.seen.clear()
+    module(records[:2])
+    for calls, layer in zip(three, layers, strict=True):
+        expected = [(2, *shape[1:]) for shape in calls]
+        if [tuple(shape) for shape in layer.seen] != expected:
+            return None
+        if any(shape[0] != len(records) for shape in calls):
+            return None
+    return tuple(tuple(tuple(shape[1:]) for shape in calls) for calls in three)
+
+
+def _habit_in_the_way(
+    module: nn.Module,
+    records: Tensor,
+    logits: Tensor,
+    changed: list[str],
+    kept: object,
+) -> Obstacle | None:
+    """Return what the module does in a forward pass that stacked models cannot do."""
+    what = f"the module {type(module).__name__}"
+    if changed:
+        return Obstacle(
+            why=f"{what} changes its buffer {changed[0]!r} in its forward pass, and stacked models cannot keep "
+            "what they change"
+        )
+    if not torch.equal(module(records), logits):
+        return Obstacle(
+            why=f"{what} draws random numbers in its forward pass, which cannot be drawn for each of the stacked models",
+            instead=f"use nn.Dropout, or {_ONE_BY_ONE}",
+        )
+    if not torch.allclose(module(records[:2]), logits[:2], rtol=1e-3, atol=1e-5):
+        return Obstacle(
+            why=f"{what} mixes the records of a batch, and stacked models of different sizes fill their batches up"
+        )
+    if kept is None:
+        return Obstacle(
+            why=f"{what} has a dropout layer whose input does not have the records as its first dimension"
+        )
+    return None
+
+
+def _stacked_trial(
+    modules: list[nn.Module], records: Tensor, classes: int
+) -> tuple[Obstacle | None, str]:
+    """Return why a stacked pass fails or differs from single ones, and why it is slow."""
+    frame = modules[0]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            moving, fixed = stacked(modules)
+            with chosen_dropout(frame):  # nothing chosen: everything is kept
+                _, logits = gradients_of(frame, [])(
+                    moving,
+                    fixed,
+                    [],
+                    records.expand(2, *records.shape),
+                    torch.ones(2, len(records), classes),
+                    torch.ones(2, len(records)),
+                )
+        except (RuntimeError, NotImplementedError, InvalidInput) as error:
+            text = str(error).strip().splitlines() or ["(no message)"]
+            return (
+                Obstacle(
+                    why=f"PyTorch cannot stack the module {type(frame).__name__} ({text[0][:200]})"
+                ),
+                "",
+            )
+    for module, own in zip(modules, logits, strict=True):
+        with chosen_dropout(module), torch.no_grad():
+            alone = module(records)
+        if not torch.allclose(alone, own, rtol=1e-3, atol=1e-5, equal_nan=True):
+            return (
+                Obstacle(
+                    why=f"stacked modules {type(frame).__name__} answer otherwise than each alone, as if one kept a tensor "
+                    "that is neither parameter nor buffer",
+                    instead=f"keep such a tensor with register_buffer, or {_ONE_BY_ONE}",
+                ),
+                "",
+            )
+    if any("performance drop" in str(warning.message) for warning in caught):
+        return None, "PyTorch stacks one of its operations in name only"
+    return None, ""
