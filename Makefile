@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all check format bench docs clean
+.PHONY: demo test test-all check format bench peers docs clean
 
 $(VENV)/core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -37,8 +37,18 @@ format: $(VENV)/dev
 bench: $(VENV)/dev  ## ratios measured in one run; benchmarks/RESULTS.md keeps them
 	$(BIN)/python benchmarks/run.py
 
+$(VENV)-peers/installed: benchmarks/peers_requirements.txt
+	$(PYTHON) -m venv $(VENV)-peers
+	$(VENV)-peers/bin/pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(VENV)-peers/bin/pip install --quiet --disable-pip-version-check -r benchmarks/peers_requirements.txt
+	$(VENV)-peers/bin/pip install --quiet --disable-pip-version-check --no-deps privacyguard-platform==0.0.2
+	touch $@
+
+peers: $(VENV)/dev $(VENV)-peers/installed  ## attacks side by side with those of other libraries; a quarter of an hour
+	$(BIN)/python benchmarks/peers.py --python $(VENV)-peers/bin/python
+
 docs: $(VENV)/dev  ## the reference pages, made from the code
 	$(BIN)/python docs/make_reference.py
 
 clean:
-	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(VENV)-peers build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
