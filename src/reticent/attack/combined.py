@@ -72,26 +72,30 @@ class CombinedPool:
                 challenge.features, max(self.neighbours), self.most_anchors, rng
             )
         each = min(n, self.most_rows // min(len(pool), self.most_games))
-        inputs, tags, asked = [], [], {}
+        inputs, tags = [], []
         for model, shadows in pool.games(most=self.most_games):
             its = rng.choice(n, each, replace=False)
             answers = pool.probabilities[model].astype(np.float64)
             inputs.append(_evidence(answers, shadows, near, self.neighbours, its))
             tags.append(pool.masks[model, its])
-            # The product is judged by as many shadows as the games have, once for each pair left out.
-            pair = int(pool.pairs[model])
-            if pair not in asked:
-                asked[pair] = _evidence(
-                    challenge.probabilities,
-                    shadows,
-                    near,
-                    self.neighbours,
-                    np.arange(n),
-                )
         odds_of = _learn(np.concatenate(inputs), np.concatenate(tags), rng)
-        odds = np.mean([odds_of(seen) for seen in asked.values()], axis=0)
+        # The product is judged by as many shadows as the games have, once for each pair left out.
+        judged, odds = set(), np.zeros(n)
+        for model, shadows in pool.games(most=self.most_games):
+            if pool.pairs[model] not in judged:
+                judged.add(pool.pairs[model])
+                odds += odds_of(
+                    _evidence(
+                        challenge.probabilities,
+                        shadows,
+                        near,
+                        self.neighbours,
+                        np.arange(n),
+                    )
+                )
+        odds /= len(judged)
         # So many games can bear out odds of so many to one; what lies beyond orders, and promises no more.
-        borne_out = np.log(len(pool) * each)
+        borne_out = np.log(sum(map(len, tags)))
         return Scores(
             values=odds, probabilities=expit(odds.clip(-borne_out, borne_out))
         )
