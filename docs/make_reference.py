@@ -16,6 +16,7 @@ PAGE = ROOT / "docs" / "reference" / "api.md"
 # From the top of the layers to the bottom; the command line stands in the guide.
 MODULES = (
     "reticent",
+    "reticent.account",
     "reticent.pipeline",
     "reticent.report",
     "reticent.policy",

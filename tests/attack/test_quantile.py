@@ -58,8 +58,9 @@ def test_it_sees_members_among_records_of_unlike_difficulty(uneven, seed):
     loss = accuracy(score(Loss(), answered(logit, x), tags, seed), tags)
     blind = answered(logit, stream(seed, "blind").permutation(x))
     without = accuracy(score(QuantileRegression(), blind, tags, seed), tags)
-    # A shift of 1.5 spreads, were they known, is worth Phi(1.5 / sqrt 2) = .856.
-    assert ours.low > 0.7
+    # A shift of 1.5 spreads, were they known, is worth Phi(1.5 / sqrt 2) = .856. Learned from some 330
+    # others it is .814, the loss .638 and without features .623, over draws with errors of .016 each.
+    assert ours.value > 0.73
     assert ours.value > loss.value + 0.1
     assert without.value < ours.value - 0.1
     assert without.low < loss.high

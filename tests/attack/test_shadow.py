@@ -139,7 +139,7 @@ def test_calibration_never_turns_the_order_round(key, factor):
     assert np.array_equal(np.argsort(made), np.argsort(factor * asked[:, 0]))
 
 
-@pytest.mark.parametrize("booster", [Boosting(), XGBoosting()], ids=lambda b: type(b).__name__)  # fmt: skip
+@pytest.mark.parametrize("booster", [Boosting(steps=300, rate=0.2), XGBoosting()], ids=lambda b: type(b).__name__)  # fmt: skip
 def test_log_odds_are_near_the_truth_and_boosted_ones_too_sure(booster, seed):
     """Gaussian shift of 1: the log-odds are x - 1/2. The twin is the booster as it comes."""
     if isinstance(booster, XGBoosting):
@@ -151,14 +151,17 @@ def test_log_odds_are_near_the_truth_and_boosted_ones_too_sure(booster, seed):
     asked = np.column_stack([rng.normal(0.5, 1, 2000), rng.normal(size=(2000, 5))])
     truth = asked[:, 0] - 0.5
 
-    def slope(odds):  # of the truth on what is said: 1 if it means what it says
-        return np.polyfit(odds, truth, 1)[0]
+    def slope(
+        odds,
+    ):  # logarithm, of the truth on what is said: 0 if it means what it says
+        return np.log(np.polyfit(odds, truth, 1)[0])
 
     made = calibrated_log_odds(booster, x, tags, asked, rng=rng)
     raw = booster.learn(x, tags, rng)(asked)
-    assert np.corrcoef(made, truth)[0, 1] > 0.7
-    assert 0.7 < slope(made) < 1.4
-    assert slope(raw) < 0.7
+    # Over draws: correlation .74 with an error of .02; slope -.05 with .115, the twin's -.94 (XGBoost), -1.5.
+    assert np.corrcoef(made, truth)[0, 1] > 0.63
+    assert abs(slope(made)) < 0.63
+    assert slope(raw) < -0.63
 
 
 def test_without_xgboost_it_says_what_to_install(monkeypatch):

@@ -142,6 +142,88 @@ def audit(
 
 
 @app.command()
+def plan(
+    belief: Annotated[
+        float | None,
+        typer.Option(help="Highest belief that a record was used, e.g. 0.9."),
+    ] = None,
+    advantage: Annotated[
+        float | None, typer.Option(help="Largest TPR - FPR of any attack.")
+    ] = None,
+    tpr: Annotated[
+        float | None, typer.Option(help="Largest true-positive rate; with --fpr.")
+    ] = None,
+    fpr: Annotated[
+        float | None, typer.Option(help="False-positive rate; 0.001 by default.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Differential privacy, with --delta.")
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(help="Probability of failure; by default 1/(10 rows)."),
+    ] = None,
+    prior: Annotated[
+        float, typer.Option(help="Belief before the release.", min=0.0, max=1.0)
+    ] = 0.5,
+    rows: Annotated[int | None, typer.Option(help="Rows of the table.")] = None,
+    batch: Annotated[
+        int | None, typer.Option(help="Records that take part in a step, on average.")
+    ] = None,
+    epochs: Annotated[float | None, typer.Option(help="Passes over the table.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Steps, in place of epochs; with --rate.")
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Share of records in a step; with --steps.")
+    ] = None,
+    relation: Annotated[
+        str, typer.Option(help="When tables are neighbours: add/remove or replace-one.")
+    ] = "add/remove",
+    html: Annotated[
+        Path | None, typer.Option(help="Write an interactive page to this file.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes; by default one per core.", min=1)
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the plan as JSON, nothing else.")
+    ] = False,
+) -> None:
+    """Turn a risk people understand into noise, epsilon and delta of a private training.
+
+    Exit status: 0, or 2 for wrong usage or bad input.
+    """
+    with _interruptible():
+        import os
+
+        from reticent.cli._plan import PlanOptions
+        from reticent.cli._plan import plan as make
+
+        status = make(
+            PlanOptions(
+                belief=belief,
+                advantage=advantage,
+                tpr=tpr,
+                fpr=fpr,
+                epsilon=epsilon,
+                delta=delta,
+                prior=prior,
+                rows=rows,
+                batch=batch,
+                epochs=epochs,
+                steps=steps,
+                rate=rate,
+                relation=relation,
+                html=html,
+                workers=workers or os.cpu_count() or 1,
+                json=json,
+            )
+        )
+    raise typer.Exit(status)
+
+
+@app.command()
 def report(
     dossier: Annotated[Path, typer.Argument(help="A dossier.json, or its folder.")],
     out: Annotated[

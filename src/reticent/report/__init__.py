@@ -2,14 +2,19 @@
 
 from reticent.report._dossier import SCHEMA_NAME, Dossier, dossier_schema
 from reticent.report.html import render_html
+from reticent.report.plan_page import render_plan
+from reticent.report.plan_text import plan_json, print_plan
 from reticent.report.text import print_report, render_short, render_text
 
 __all__ = [
     "SCHEMA_NAME",
     "Dossier",
     "dossier_schema",
+    "plan_json",
+    "print_plan",
     "print_report",
     "render_html",
+    "render_plan",
     "render_short",
     "render_text",
 ]

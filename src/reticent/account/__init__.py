@@ -1,0 +1,79 @@
+"""What a mechanism guarantees, and which mechanism meets a target; pure mathematics."""
+
+from reticent.account.calibrate import calibrate
+from reticent.account.mechanisms import (
+    Composition,
+    Exponential,
+    Gaussian,
+    Group,
+    Laplace,
+    Mechanism,
+    NonSphericalGaussian,
+    PrivateTraining,
+    RandomisedResponse,
+    Relation,
+    SubsampledGaussian,
+)
+from reticent.account.plan import Course, Plan, SourceFormulas, make_plan
+from reticent.account.renyi import renyi_epsilon
+from reticent.account.source import (
+    advantage_of_source,
+    belief_of_source,
+    classical_noise,
+    epsilon_of_source,
+    renyi_of_source,
+)
+from reticent.account.table import (
+    BELIEFS,
+    FALSE_RATES,
+    Curves,
+    PlanTable,
+    curves_of,
+    plan_table,
+)
+from reticent.account.targets import (
+    Budget,
+    ErrorRates,
+    MaxAdvantage,
+    MaxPosterior,
+    Target,
+)
+from reticent.account.tradeoff import TradeOff, guarantee
+
+__all__ = [
+    "BELIEFS",
+    "FALSE_RATES",
+    "Budget",
+    "Composition",
+    "Course",
+    "Curves",
+    "ErrorRates",
+    "Exponential",
+    "Gaussian",
+    "Group",
+    "Laplace",
+    "MaxAdvantage",
+    "MaxPosterior",
+    "Mechanism",
+    "NonSphericalGaussian",
+    "Plan",
+    "PlanTable",
+    "PrivateTraining",
+    "RandomisedResponse",
+    "Relation",
+    "SourceFormulas",
+    "SubsampledGaussian",
+    "Target",
+    "TradeOff",
+    "advantage_of_source",
+    "belief_of_source",
+    "calibrate",
+    "classical_noise",
+    "curves_of",
+    "epsilon_of_source",
+    "guarantee",
+    "make_plan",
+    "plan_table",
+    "renyi_epsilon",
+    "renyi_of_source",
+]

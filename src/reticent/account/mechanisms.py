@@ -1,0 +1,436 @@
+r"""Mechanisms as descriptions: what is added to what, under which neighbouring relation.
+
+A mechanism draws nothing and holds no data. It says which pair of output distributions two neighbouring
+tables can have at worst; :func:`reticent.account.guarantee` turns that into statements.
+
+References
+----------
+.. [1] Dwork & Roth, "The algorithmic foundations of differential privacy", 2014, Sections 3.2 to 3.5.
+.. [2] McSherry & Talwar, "Mechanism design via differential privacy", FOCS 2007.
+.. [3] Koskela, Jälkö & Honkela, "Computing tight differential privacy guarantees using FFT", arXiv:1906.03049.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol, runtime_checkable
+
+from dp_accounting import NeighboringRelation
+from dp_accounting.pld import common
+from dp_accounting.pld import privacy_loss_distribution as pld
+from scipy.stats import binom
+
+from reticent.errors import InvalidInput
+
+__all__ = [
+    "Composition",
+    "Exponential",
+    "Gaussian",
+    "Group",
+    "Laplace",
+    "Mechanism",
+    "NonSphericalGaussian",
+    "PrivateTraining",
+    "RandomisedResponse",
+    "Relation",
+    "SubsampledGaussian",
+]
+
+Loss = Any  # a PrivacyLossDistribution of dp-accounting, which has no types
+
+
+class Relation(StrEnum):
+    """When two tables are neighbours. The same noise means another epsilon under another relation."""
+
+    ADD_REMOVE = "add/remove"  # one record is there, or is not
+    REPLACE = "replace-one"  # one record has another content
+
+    @property
+    def theirs(self) -> NeighboringRelation:
+        """The relation as dp-accounting names it."""
+        return {
+            Relation.ADD_REMOVE: NeighboringRelation.ADD_OR_REMOVE_ONE,
+            Relation.REPLACE: NeighboringRelation.REPLACE_ONE,
+        }[self]
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """A description of a random release."""
+
+    @property
+    def relation(self) -> Relation:
+        """When two tables count as neighbours."""
+        ...
+
+    def loss(self, grid: float) -> Loss:
+        """Return the privacy loss distribution on a grid, rounded to the safe side."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomisedResponse:
+    """Answer truly with some probability, else with a uniform draw of the answers (Section 3.2 of [1]_).
+
+    Two fair coins (tell the truth on heads, else answer at random) are ``truth=0.5`` with two answers: epsilon
+    is ln 3.
+
+    Parameters
+    ----------
+    truth : float
+        Probability of telling the truth without a draw, in [0, 1).
+    answers : int
+        Number of possible answers.
+    """
+
+    truth: float
+    answers: int = 2
+    relation: Relation = Relation.REPLACE
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.truth < 1 or self.answers < 2:
+            raise InvalidInput(
+                f"truth is {self.truth} with {self.answers} answers; it must lie in [0, 1) (at 1 nothing is hidden) with at "
+                "least two answers."
+            )
+        _only(self.relation, Relation.REPLACE, "randomised response")
+
+    @property
+    def epsilon(self) -> float:
+        """The pure epsilon: ln of the ratio of a true and a false answer's probability."""
+        false = (1 - self.truth) / self.answers
+        return math.log((self.truth + false) / false)
+
+    def loss(self, grid: float) -> Loss:
+        """Return the privacy loss distribution."""
+        return pld.from_randomized_response(
+            1 - self.truth, self.answers, value_discretization_interval=grid
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Laplace:
+    """Add Laplace noise to a number or a vector measured in the L1 norm (Section 3.3 of [1]_).
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Scale of the noise over the L1 sensitivity; epsilon is its inverse.
+    """
+
+    noise_multiplier: float
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        _positive(self.noise_multiplier, "noise_multiplier")
+
+    def loss(self, grid: float) -> Loss:
+        """Return the privacy loss distribution."""
+        return pld.from_laplace_mechanism(
+            self.noise_multiplier / _reach(self.relation),
+            value_discretization_interval=grid,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian:
+    """Add normal noise to a vector measured in the L2 norm.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation over the L2 sensitivity to adding or removing a record. Under ``replace-one`` the
+        sensitivity is twice that, and the guarantee weaker.
+    """
+
+    noise_multiplier: float
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        _positive(self.noise_multiplier, "noise_multiplier")
+
+    @property
+    def mu(self) -> float:
+        """The parameter of Gaussian differential privacy."""
+        return _reach(self.relation) / self.noise_multiplier
+
+    def loss(self, grid: float) -> Loss:
+        """Return the privacy loss distribution."""
+        return pld.from_gaussian_mechanism(
+            1 / self.mu, value_discretization_interval=grid
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NonSphericalGaussian:
+    r"""Add normal noise with a standard deviation of its own to each coordinate.
+
+    With :math:`r_i` the most by which a record moves coordinate i, whitening turns it into one Gaussian
+    mechanism with :math:`\mu^2 = \sum_i (r_i/\sigma_i)^2`.
+
+    Parameters
+    ----------
+    deviations, ranges : tuple of float
+        Of each coordinate.
+    """
+
+    deviations: tuple[float, ...]
+    ranges: tuple[float, ...]
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        if len(self.deviations) != len(self.ranges) or not self.ranges:
+            raise InvalidInput(
+                f"{len(self.deviations)} deviations do not fit {len(self.ranges)} ranges; pass one of each per coordinate."
+            )
+        for deviation in self.deviations:
+            _positive(deviation, "a deviation")
+        if min(self.ranges) < 0 or max(self.ranges) == 0:
+            raise InvalidInput(
+                f"the ranges {self.ranges[:4]} must be at least 0, and one above; a record that moves nothing needs no noise."
+            )
+
+    @property
+    def mu(self) -> float:
+        """The parameter of Gaussian differential privacy."""
+        squares = (
+            (r / s) ** 2 for r, s in zip(self.ranges, self.deviations, strict=True)
+        )
+        return _reach(self.relation) * math.sqrt(sum(squares))
+
+    def loss(self, grid: float) -> Loss:
+        """Return the privacy loss distribution."""
+        return pld.from_gaussian_mechanism(
+            1 / self.mu, value_discretization_interval=grid
+        )
+
+    @classmethod
+    def cheapest(cls, ranges: Sequence[float], *, mu: float) -> "NonSphericalGaussian":
+        r"""Return the mechanism of a given mu with the least total variance.
+
+        By Cauchy and Schwarz, :math:`\sigma_i^2 \propto r_i`: the total is :math:`(\sum r_i)^2/\mu^2` where
+        equal deviations need :math:`k \sum r_i^2/\mu^2`.
+        """
+        whole = math.fsum(ranges)
+        deviations = tuple(math.sqrt(max(r, 1e-300) * whole) / mu for r in ranges)
+        return cls(deviations=deviations, ranges=tuple(ranges))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exponential:
+    """Choose an outcome with probability growing with its quality [2]_.
+
+    Parameters
+    ----------
+    epsilon : float
+        Its pure epsilon: the factor in the exponent is epsilon / (2 sensitivity of the quality).
+    """
+
+    epsilon: float
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        _positive(self.epsilon, "epsilon")
+
+    def loss(self, grid: float) -> Loss:
+        """Return the loss of the worst mechanism with this epsilon."""
+        return pld.from_privacy_parameters(
+            common.DifferentialPrivacyParameters(self.epsilon, 0.0),
+            value_discretization_interval=grid,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubsampledGaussian:
+    """A Gaussian mechanism on records that take part with a probability, each by itself (Poisson) [3]_.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        As in :class:`Gaussian`.
+    sampling_rate : float
+        Probability that a record takes part, in (0, 1].
+    """
+
+    noise_multiplier: float
+    sampling_rate: float
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        _positive(self.noise_multiplier, "noise_multiplier")
+        if not 0 < self.sampling_rate <= 1:
+            raise InvalidInput(
+                f"the sampling rate is {self.sampling_rate}, but a record takes part with a probability in (0, 1]; is the batch "
+                "larger than the table?"
+            )
+
+    def loss(self, grid: float) -> Loss:
+        """Return the privacy loss distribution of one step."""
+        return pld.from_gaussian_mechanism(
+            self.noise_multiplier,
+            sampling_prob=self.sampling_rate,
+            value_discretization_interval=grid,
+            neighboring_relation=self.relation.theirs,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Composition:
+    """Several releases about the same table, one after another, each seeing those before.
+
+    Parameters
+    ----------
+    parts : tuple of (Mechanism, int)
+        Mechanisms and how often each is used.
+    """
+
+    parts: tuple[tuple[Mechanism, int], ...]
+
+    def __post_init__(self) -> None:
+        if not self.parts or any(times < 1 for _, times in self.parts):
+            raise InvalidInput(
+                "a composition needs at least one mechanism, each used at least once."
+            )
+        relations = {mechanism.relation for mechanism, _ in self.parts}
+        if len(relations) > 1:
+            raise InvalidInput(
+                f"the mechanisms have the relations {', '.join(sorted(relations))}, whose epsilons cannot be added; state all "
+                "under one relation."
+            )
+
+    @property
+    def relation(self) -> Relation:
+        """The relation of all parts."""
+        return self.parts[0][0].relation
+
+    def loss(self, grid: float) -> Loss:
+        """Return the privacy loss distribution of all parts together."""
+        whole: Loss | None = None
+        for mechanism, times in self.parts:
+            part = _repeated(mechanism, times, grid)
+            whole = part if whole is None else whole.compose(part)
+        assert whole is not None
+        return whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateTraining:
+    """Steps of DP-SGD: a Poisson-subsampled Gaussian, many times.
+
+    Parameters
+    ----------
+    noise_multiplier, sampling_rate : float
+        As in :class:`SubsampledGaussian`.
+    steps : int
+        Number of steps.
+    """
+
+    noise_multiplier: float
+    sampling_rate: float
+    steps: int
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise InvalidInput(
+                f"there are {self.steps} steps, but training takes at least one."
+            )
+        self._step()
+
+    def _step(self) -> "SubsampledGaussian | Gaussian":
+        if self.sampling_rate == 1:
+            return Gaussian(
+                noise_multiplier=self.noise_multiplier, relation=self.relation
+            )
+        return SubsampledGaussian(
+            noise_multiplier=self.noise_multiplier,
+            sampling_rate=self.sampling_rate,
+            relation=self.relation,
+        )
+
+    def loss(self, grid: float) -> Loss:
+        """Return the privacy loss distribution of all steps."""
+        return _repeated(self._step(), self.steps, grid)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """A mechanism seen by a group of people whose records come and go together.
+
+    Parameters
+    ----------
+    mechanism : Laplace, Gaussian, SubsampledGaussian or PrivateTraining
+        What protects one record.
+    size : int
+        Records in the group.
+    """
+
+    mechanism: Laplace | Gaussian | SubsampledGaussian | PrivateTraining
+    size: int
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise InvalidInput(f"a group has at least one record, not {self.size}.")
+        sampled = isinstance(self.mechanism, SubsampledGaussian | PrivateTraining)
+        if sampled and self.size > 1:
+            _only(self.relation, Relation.ADD_REMOVE, "a group under sampling")
+
+    @property
+    def relation(self) -> Relation:
+        """The relation of the mechanism, for groups in place of records."""
+        return self.mechanism.relation
+
+    def loss(self, grid: float) -> Loss:
+        """Return the privacy loss distribution for the whole group."""
+        one = self.mechanism
+        if isinstance(one, Laplace | Gaussian):
+            wider = type(one)(
+                noise_multiplier=one.noise_multiplier / self.size,
+                relation=one.relation,
+            )
+            return wider.loss(grid)
+        # Of the group, a binomial number takes part in each step: a mixture of shifts.
+        counts = range(self.size + 1)
+        step = pld.from_mixture_gaussian_mechanism(
+            one.noise_multiplier,
+            sensitivities=[float(k) for k in counts],
+            sampling_probs=[
+                float(binom.pmf(k, self.size, one.sampling_rate)) for k in counts
+            ],
+            value_discretization_interval=grid,
+        )
+        times = one.steps if isinstance(one, PrivateTraining) else 1
+        return step.self_compose(times) if times > 1 else step
+
+
+def _repeated(mechanism: Mechanism, times: int, grid: float) -> Loss:
+    if isinstance(
+        mechanism, Gaussian
+    ):  # no grid error adds up: many are one with less noise
+        once = Gaussian(
+            noise_multiplier=mechanism.noise_multiplier / math.sqrt(times),
+            relation=mechanism.relation,
+        )
+        return once.loss(grid)
+    loss = mechanism.loss(grid)
+    return loss.self_compose(times) if times > 1 else loss
+
+
+def _reach(relation: Relation) -> int:
+    """Return how often the add/remove sensitivity a neighbour moves the query at most."""
+    return 2 if relation == Relation.REPLACE else 1
+
+
+def _positive(value: float, name: str) -> None:
+    if not (value > 0 and math.isfinite(value)):
+        raise InvalidInput(
+            f"{name} is {value}, but noise that protects is a positive number; without noise there is no guarantee."
+        )
+
+
+def _only(relation: Relation, right: Relation, what: str) -> None:
+    if relation != right:
+        raise InvalidInput(
+            f"{what} is accounted under {right.value} only, not under {relation.value}; state it so."
+        )

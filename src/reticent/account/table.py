@@ -1,0 +1,176 @@
+"""Many plans at once: every stop of the sliders of the interactive page, each calibrated exactly."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+from reticent.account.mechanisms import PrivateTraining, Relation
+from reticent.account.plan import Course, Plan, make_plan
+from reticent.account.targets import Target
+from reticent.account.tradeoff import TradeOff, guarantee
+from reticent.errors import InvalidInput
+
+__all__ = ["Curves", "PlanTable", "curves_of", "plan_table"]
+
+FALSE_RATES = tuple(float(f"{x:.3g}") for x in np.geomspace(1e-4, 1, 25))
+BELIEFS = (*(round(0.5 + 0.02 * k, 2) for k in range(25)), 0.99, 0.995, 0.999)
+BARS = 81
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curves:
+    """What is drawn of one plan.
+
+    Parameters
+    ----------
+    true_rates : tuple of float
+        Largest true-positive rate at each of the false-positive rates.
+    chances : tuple of float
+        Probability of a belief above each of the beliefs.
+    losses, used, unused : tuple of float
+        Log-likelihood ratio of the release, and its density if the record was used and if it was not.
+    """
+
+    true_rates: tuple[float, ...]
+    chances: tuple[float, ...]
+    losses: tuple[float, ...]
+    used: tuple[float, ...]
+    unused: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanTable:
+    """Plans for every combination of stops.
+
+    Parameters
+    ----------
+    risks, rows, batches, epochs : tuple of float
+        The stops of each slider.
+    plans : tuple of Plan or None
+        In the order of the stops, the last slider fastest; None where a batch exceeds the rows.
+    curves : tuple of Curves or None
+        What is drawn of each.
+    """
+
+    risks: tuple[float, ...]
+    rows: tuple[int, ...]
+    batches: tuple[int, ...]
+    epochs: tuple[float, ...]
+    plans: tuple[Plan | None, ...]
+    curves: tuple[Curves | None, ...]
+
+
+def plan_table(
+    target: Callable[[float], Target],
+    *,
+    risks: Sequence[float],
+    rows: Sequence[int],
+    batches: Sequence[int],
+    epochs: Sequence[float],
+    delta: float,
+    relation: Relation,
+    prior: float,
+    fpr: float,
+    workers: int = 1,
+) -> PlanTable:
+    """Return an exact plan for every combination of stops.
+
+    Parameters
+    ----------
+    target : callable
+        From a risk to the target.
+    risks, rows, batches, epochs : sequence
+        Stops.
+    delta, relation, prior, fpr
+        As in :func:`make_plan`.
+    workers : int
+        Processes.
+    """
+    stops = list(itertools.product(risks, rows, batches, epochs))
+    if not stops:
+        raise InvalidInput(
+            "a slider without a stop has nothing to show; pass at least one."
+        )
+    # Steps and rate are all that counts: many combinations are the same training.
+    courses = [
+        None if b > n else Course.of_epochs(rows=n, batch=b, epochs=e)
+        for _, n, b, e in stops
+    ]
+    wanted = sorted(
+        {
+            (risk, c.steps, c.sampling_rate)
+            for (risk, *_), c in zip(stops, courses, strict=True)
+            if c
+        }
+    )
+    made = joblib.Parallel(n_jobs=workers)(
+        joblib.delayed(_planned)(target(risk), steps, rate, delta, relation, prior, fpr)
+        for risk, steps, rate in wanted
+    )
+    found = dict(zip(wanted, made, strict=True))
+    entries = [
+        found[risk, c.steps, c.sampling_rate] if c else (None, None)
+        for (risk, *_), c in zip(stops, courses, strict=True)
+    ]
+    return PlanTable(
+        risks=tuple(risks),
+        rows=tuple(rows),
+        batches=tuple(batches),
+        epochs=tuple(epochs),
+        plans=tuple(plan for plan, _ in entries),
+        curves=tuple(curves for _, curves in entries),
+    )
+
+
+def curves_of(found: TradeOff, *, prior: float) -> Curves:
+    """Return the curves of a guarantee."""
+    side = found.sides[0]
+    total = np.cumsum(side.first)
+    low = side.losses[np.searchsorted(np.cumsum(side.second), 0.001)]
+    high = side.losses[min(int(np.searchsorted(total, 0.999)), len(total) - 1)]
+    edges = np.linspace(low, high, BARS + 1)
+    width = edges[1] - edges[0]
+
+    def density(weights: NDArray[np.float64]) -> tuple[float, ...]:
+        counts = np.histogram(side.losses, edges, weights=weights)[0]
+        return tuple(round(float(c), 5) for c in counts / width)
+
+    return Curves(
+        true_rates=tuple(round(found.tpr(f), 6) for f in FALSE_RATES),
+        chances=tuple(
+            float(f"{found.probability_of_belief(b, prior=prior):.4g}") for b in BELIEFS
+        ),
+        losses=tuple(round(float(x), 4) for x in (edges[:-1] + edges[1:]) / 2),
+        used=density(side.first),
+        unused=density(side.second),
+    )
+
+
+def _planned(
+    target: Target,
+    steps: int,
+    rate: float,
+    delta: float,
+    relation: Relation,
+    prior: float,
+    fpr: float,
+) -> tuple[Plan, Curves]:
+    plan = make_plan(
+        target,
+        Course(steps=steps, sampling_rate=rate),
+        delta=delta,
+        relation=relation,
+        prior=prior,
+        fpr=fpr,
+    )
+    training = PrivateTraining(
+        noise_multiplier=plan.noise_multiplier,
+        sampling_rate=rate,
+        steps=steps,
+        relation=relation,
+    )
+    return plan, curves_of(guarantee(training), prior=prior)
