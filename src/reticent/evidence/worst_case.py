@@ -156,7 +156,8 @@ def worst_case_vectors(
     r"""Return the worst case for several numbers per record, by nearest neighbours.
 
     With :math:`\eta(x)` the chance that a record with features x is a member, :math:`V^* = E|2\eta(X) - 1|` under
-    equal shares of both. It is estimated from the tags of each record's nearest neighbours, itself left out.
+    equal shares of both. It is estimated from the tags of each record's nearest neighbours, itself left out. Neighbours
+    lie farther apart the more columns there are, so the estimate leans downwards then, and its high end is no bound.
 
     Parameters
     ----------
