@@ -200,25 +200,7 @@ def pairwise(
             else float(mean == 0)
         )
         rows.append((a, b, mean, reach * error, mean / spread if spread else 0.0, p))
-    adjusted = adjust([row[-1] for row in rows], correction)
-    return [
-        PairDifference(
-            first=names[a],
-            second=names[b],
-            difference=Estimate(
-                value=mean,
-                low=mean - half,
-                high=mean + half,
-                level=level,
-                method=f"corrected resampled t, joint over {len(pairs)} pairs",
-                covers="trainer",
-            ),
-            effect=effect,
-            p_value=p,
-            adjusted=float(q),
-        )
-        for (a, b, mean, half, effect, p), q in zip(rows, adjusted, strict=True)
-    ]
+    return _differences(names, rows, level, correction, "corrected resampled t")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -405,8 +387,21 @@ def _crossed_pairs(
         spread = float((by_model[:, a] - by_model[:, b]).std(ddof=1))
         p = float(2 * stdtr(r - 1, -abs(gap) / max(error, 1e-12)))
         rows.append((a, b, gap, reach * error, gap / spread if spread else 0.0, p))
-    adjusted = adjust([row[-1] for row in rows], correction)
     return tuple(
+        _differences(names, rows, level, correction, "crossed records and models")
+    )
+
+
+def _differences(
+    names: Sequence[str],
+    rows: Sequence[tuple[int, int, float, float, float, float]],
+    level: float,
+    correction: Correction,
+    method: str,
+) -> list[PairDifference]:
+    """Return pairs from rows of two groups, their gap, its half interval, effect and p-value."""
+    adjusted = adjust([row[-1] for row in rows], correction)
+    return [
         PairDifference(
             first=names[a],
             second=names[b],
@@ -415,7 +410,7 @@ def _crossed_pairs(
                 low=gap - half,
                 high=gap + half,
                 level=level,
-                method=f"crossed records and models, joint over {len(pairs)} pairs",
+                method=f"{method}, joint over {len(rows)} pairs",
                 covers="trainer",
             ),
             effect=effect,
@@ -423,7 +418,7 @@ def _crossed_pairs(
             adjusted=float(q),
         )
         for (a, b, gap, half, effect, p), q in zip(rows, adjusted, strict=True)
-    )
+    ]
 
 
 def adjust(p_values: Sequence[float], correction: Correction) -> NDArray[np.float64]:

@@ -201,6 +201,7 @@ def attack_and_measure(
             sides,
             scores[best.name],
             attack=best.name,
+            attacks=len(measured),
             level=policy.confidence,
             seed=plan.seed,
         ),

@@ -27,6 +27,7 @@ def worst_cases(
     scores: NDArray[np.float64],
     *,
     attack: str,
+    attacks: int,
     level: float,
     seed: int,
 ) -> tuple[WorstCase, ...]:
@@ -42,6 +43,8 @@ def worst_cases(
         Scores of the strongest attack, which is the best single number there is.
     attack : str
         Its name.
+    attacks : int
+        How many it was chosen from; the choice is paid for.
     level : float
         Joint confidence.
     seed : int
@@ -60,7 +63,7 @@ def worst_cases(
             )
         ]
     )
-    each = split_level(level, 4)
+    each = split_level(level, 3 + attacks)
     errors = np.round(
         sides.by_unit(wrong), 2
     )  # of a person with several records: the share
@@ -95,7 +98,10 @@ def worst_cases(
     return tuple(
         WorstCase(
             feature=w.feature,
-            estimate=w.estimate.stated(level=level, why="joint over 4 views"),
+            estimate=w.estimate.stated(
+                level=level,
+                why=f"joint over 4 views and the choice among {attacks} attacks",
+            ),
             plug_in=w.plug_in,
             bias=w.bias,
             p_value=w.p_value,

@@ -3,7 +3,7 @@
 import html
 from importlib import resources
 
-from reticent.evidence import strongest
+from reticent.evidence import Evidence, strongest
 from reticent.policy import Outcome, Verdict
 from reticent.report import figures
 from reticent.report._dossier import Dossier
@@ -215,6 +215,7 @@ def _fine_print(dossier: Dossier) -> str:
         f"The attacks show an epsilon of at least {evidence.epsilon.low:.2f}; on so many records no attack could have shown more than {evidence.epsilon_ceiling:.2f}.",
         f"The product errs on {percent(theorems['error_defender'])} of members and {percent(theorems['error_reserved'])} of non-members; by Theorem 2 of the LTU paper "
         f"this gap alone gives an attacker an accuracy of {theorems['theorem_2_zero_one']:.3f}, and the loss gives {theorems['theorem_1']:.3f} (Theorem 1).",
+        *_neighbours(evidence),
         "Attack results speak only of the attacks that were run. Only a mechanism's guarantee, such as differential privacy, speaks of all; none is claimed here."
         if dossier.provenance.claimed_epsilon is None
         else f"An epsilon of {dossier.provenance.claimed_epsilon:g} is claimed by whoever trained the product; this audit can refute it but not prove it. "
@@ -251,3 +252,13 @@ def _repeat(dossier: Dossier) -> str:
         f"<p>Seed {dossier.seed}. Recipe <code>{text(provenance.recipe or 'unknown')}</code>. Data fingerprint "
         f"<code>{text(provenance.data_fingerprint[:16])}</code>. Versions: {text(versions)}.</p>"
     )
+
+
+def _neighbours(evidence: Evidence) -> list[str]:
+    """Return what the interval of the combined attack takes for granted."""
+    if all(attack.name != "combined_pool" for attack in evidence.attacks):
+        return []
+    return [
+        "The combined attack also looks at answers on similar records, so its scores are not quite independent; its intervals treat them as "
+        "if they were. The unrelated control, attacked in the same way, watches over it."
+    ]
