@@ -10,7 +10,7 @@ weights inside the very product that forms their gradient.
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,14 @@ from torch import Tensor
 from reticent.train._stack import Descent, Epoch, View, batch_order, members_of
 from reticent.train.recipes import SGD, Network
 
-__all__ = ["Networks", "initial_parameters", "train_networks"]
+__all__ = [
+    "Networks",
+    "backward",
+    "forward",
+    "initial_parameters",
+    "stacked_parameters",
+    "train_networks",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,10 +41,13 @@ class Networks:
         Weights of the layers.
     biases : tuple of Tensor, each (M, out, 1)
         Biases of the layers.
+    activation : str
+        What hidden units do.
     """
 
     weights: tuple[Tensor, ...]
     biases: tuple[Tensor, ...]
+    activation: str = "relu"
 
     def __len__(self) -> int:
         return len(self.weights[0])
@@ -53,6 +63,7 @@ class Networks:
         return Networks(
             weights=tuple(w[own] for w in self.weights),
             biases=tuple(b[own] for b in self.biases),
+            activation=self.activation,
         )
 
     def probabilities(self, inputs: Tensor) -> NDArray[np.float32]:
@@ -68,7 +79,10 @@ class Networks:
             piece = inputs[..., start : start + 4096, :]
             if piece.ndim == 2:
                 piece = piece.expand(len(self), *piece.shape)
-            values = _forward(self.weights, self.biases, piece.transpose(1, 2))[-1]
+            layers = forward(
+                self.weights, self.biases, piece.transpose(1, 2), self.activation
+            )
+            values = layers[-1]
             pieces.append(torch.softmax(values, 1).transpose(1, 2))
         return np.asarray(torch.cat(pieces, 1).numpy(), dtype=np.float32)
 
@@ -84,6 +98,17 @@ def initial_parameters(
             (2 * torch.rand(outputs, inputs, generator=generator) - 1) * bound
         )
         biases.append((2 * torch.rand(outputs, 1, generator=generator) - 1) * bound)
+    return weights, biases
+
+
+def stacked_parameters(
+    sizes: Sequence[int], generators: Sequence[torch.Generator]
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Return weights (M, out, in) and biases (M, out, 1) of the layers of all models."""
+    drawn = [initial_parameters(sizes, generator) for generator in generators]
+    layers = range(len(sizes) - 1)
+    weights = [torch.stack([w[layer] for w, _ in drawn]) for layer in layers]
+    biases = [torch.stack([b[layer] for _, b in drawn]) for layer in layers]
     return weights, biases
 
 
@@ -119,11 +144,9 @@ def train_networks(
     members = members_of(masks, seeds, view)
     generators = [torch.Generator().manual_seed(int(seed)) for seed in seeds]
     classes = targets.shape[-1]
-    sizes = [inputs.shape[1], *recipe.hidden, classes]
-    drawn = [initial_parameters(sizes, generator) for generator in generators]
-    layers = range(len(sizes) - 1)
-    weights = [torch.stack([w[layer] for w, _ in drawn]) for layer in layers]
-    biases = [torch.stack([b[layer] for _, b in drawn]) for layer in layers]
+    weights, biases = stacked_parameters(
+        [inputs.shape[1], *recipe.hidden, classes], generators
+    )
     state = _State(weights=weights, biases=biases, recipe=recipe)
     for _ in range(recipe.epochs):
         orders = [batch_order(m, g) for m, g in zip(members, generators, strict=True)]
@@ -131,7 +154,9 @@ def train_networks(
         epoch = Epoch.of(orders)
         for start in range(0, epoch.index.shape[1], recipe.batch):
             _step(state, view, epoch, keeps, start)
-    return Networks(weights=tuple(weights), biases=tuple(biases))
+    return Networks(
+        weights=tuple(weights), biases=tuple(biases), activation=recipe.activation
+    )
 
 
 class _State:
@@ -193,7 +218,9 @@ def _step(
     if keeps is not None:
         kept = [keep[:, :, start : start + width] for keep in keeps]
     x, y = view.batch(index)
-    activations = _forward(state.weights, state.biases, x.transpose(1, 2), kept)
+    activations = forward(
+        state.weights, state.biases, x.transpose(1, 2), state.recipe.activation, kept
+    )
     delta = torch.softmax(activations.pop(), 1).sub_(y.transpose(1, 2))
     weights, active = epoch.weights(start, width), epoch.active(start)
     if weights is None:
@@ -201,23 +228,43 @@ def _step(
     else:
         delta.mul_(weights[:, None])
     state.descent.begin(active)
-    for layer in reversed(range(len(state.weights))):
+    for layer, above, below in backward(
+        state.weights, activations, delta, kept, state.recipe
+    ):
+        state.descend(layer, above, below, active)
+
+
+def backward(
+    weights: Sequence[Tensor],
+    activations: Sequence[Tensor],
+    delta: Tensor,
+    kept: list[Tensor] | None,
+    recipe: Network,
+) -> Iterator[tuple[int, Tensor, Tensor]]:
+    """Yield each layer, from the last, with the deltas above it and the activations below.
+
+    A layer's weights are not needed again once it was yielded.
+    """
+    for layer in reversed(range(len(weights))):
         below = activations[layer]
-        passed = None
+        above = delta
         if layer > 0:
-            passed = torch.bmm(state.weights[layer].transpose(1, 2), delta)
-            passed.mul_(below.sign())  # 0 or 1; products with truth values are slow
+            delta = torch.bmm(weights[layer].transpose(1, 2), above)
+            if recipe.activation == "relu":
+                delta.mul_(below.sign())  # 0 or 1; products with truth values are slow
+            else:  # what dropout kept was divided by its share
+                bent = below if kept is None else below * (1 - recipe.dropout)
+                delta.sub_(delta * bent.square())
             if kept is not None:
-                passed.mul_(kept[layer - 1])
-        state.descend(layer, delta, below, active)
-        if passed is not None:
-            delta = passed
+                delta.mul_(kept[layer - 1])
+        yield layer, above, below
 
 
-def _forward(
+def forward(
     weights: Sequence[Tensor],
     biases: Sequence[Tensor],
     inputs: Tensor,
+    activation: str,
     kept: list[Tensor] | None = None,
 ) -> list[Tensor]:
     """Return the activations of all layers, inputs first, logits last; (M, features, k)."""
@@ -225,7 +272,10 @@ def _forward(
     for layer, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
         values = torch.baddbmm(bias, weight, activations[-1])
         if layer < len(weights) - 1:
-            values.clamp_min_(0)
+            if activation == "relu":
+                values.clamp_min_(0)
+            else:
+                values.tanh_()
             if kept is not None:
                 values.mul_(kept[layer])
         activations.append(values)

@@ -31,7 +31,13 @@ from reticent.train._vector import (
 )
 from reticent.train.recipes import SGD, Training
 
-__all__ = ["Modules", "train_modules", "trial_of"]
+__all__ = [
+    "Modules",
+    "laid_out",
+    "train_modules",
+    "trial_of",
+    "wants_channels_last",
+]
 
 _CHUNK = 1024  # records asked about at once: the layers' outputs stay small
 
@@ -88,7 +94,7 @@ class Modules:
             answers = [
                 torch.cat(
                     [
-                        torch.softmax(module(_laid_out(piece, module)), 1)
+                        torch.softmax(module(laid_out(piece, module)), 1)
                         for piece in torch.split(inputs, _CHUNK)
                     ]
                 )
@@ -285,7 +291,7 @@ def _train_one(
     trial: Trial,
 ) -> None:
     module.train()
-    if _wants_channels_last(view.inputs, module):
+    if wants_channels_last(view.inputs, module):
         module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimiser = _optimiser(module, recipe)
     with chosen_dropout(module, trial.kept is not None) as layers:
@@ -297,7 +303,7 @@ def _train_one(
                 kept = _kept(layers, trial, [len(index)], len(index), [generator])
                 for layer, calls in zip(layers, kept, strict=True):
                     layer.choose([call[0] for call in calls])
-                logits = module(_laid_out(x[0], module))
+                logits = module(laid_out(x[0], module))
                 loss = nn.functional.cross_entropy(logits, y[0])
                 optimiser.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
@@ -320,12 +326,13 @@ def _optimiser(module: nn.Module, recipe: Training) -> torch.optim.Optimizer:
     return torch.optim.Adam(groups, lr=how.rate, betas=betas, eps=how.epsilon)
 
 
-def _wants_channels_last(inputs: Tensor, module: nn.Module) -> bool:
+def wants_channels_last(inputs: Tensor, module: nn.Module) -> bool:
     """Whether images go through convolutions: these are faster with the channels innermost."""
     return inputs.ndim == 4 and any(is_convolution(layer) for layer in module.modules())
 
 
-def _laid_out(inputs: Tensor, module: nn.Module) -> Tensor:
-    if _wants_channels_last(inputs, module):
+def laid_out(inputs: Tensor, module: nn.Module) -> Tensor:
+    """Return the inputs with channels innermost where that is faster."""
+    if wants_channels_last(inputs, module):
         return inputs.contiguous(memory_format=torch.channels_last)
     return inputs

@@ -1,10 +1,26 @@
 """Recipes of networks: plain descriptions, which need no PyTorch."""
 
-from dataclasses import dataclass
+import itertools
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from reticent.errors import InvalidInput
+from reticent.train.treatments import Clip, Treatment
 
-__all__ = ["SGD", "Adam", "Module", "Network", "Training"]
+if TYPE_CHECKING:
+    from reticent.account import Course
+
+__all__ = [
+    "SGD",
+    "Adam",
+    "Module",
+    "Network",
+    "Private",
+    "PrivateModule",
+    "PrivateNetwork",
+    "Training",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +43,7 @@ class Adam:
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
-    """The recipe of a multilayer perceptron with ReLU units, trained on cross-entropy.
+    """The recipe of a multilayer perceptron, trained on cross-entropy.
 
     Parameters
     ----------
@@ -41,6 +57,8 @@ class Network:
         Weight decay: ``l2 W`` is added to the gradient of weights, not of biases.
     dropout : float
         Share of hidden units switched off per step, in [0, 1).
+    activation : str
+        What hidden units do: ``"relu"`` or ``"tanh"``.
     """
 
     hidden: tuple[int, ...] = (8,)
@@ -49,6 +67,7 @@ class Network:
     optimiser: SGD | Adam = SGD()
     l2: float = 0.0
     dropout: float = 0.0
+    activation: str = "relu"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(self.hidden))  # a list is as good
@@ -60,6 +79,83 @@ class Network:
             raise InvalidInput(
                 f"dropout is {self.dropout} and l2 is {self.l2}; dropout must lie in [0, 1) and l2 be at least 0."
             )
+        if self.activation not in ("relu", "tanh"):
+            raise InvalidInput(
+                f"the activation {self.activation!r} is not known; use 'relu' or 'tanh'."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Private:
+    """What makes a training differentially private (DP-SGD).
+
+    Each record takes part in a step with probability batch / rows, by itself; its gradient is treated, so that its
+    length is bounded; the sum over the batch gets normal noise and is divided by the constant ``batch``.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise over the treatment's bound.
+    treatment : Treatment
+        What bounds a record's gradient.
+    rows : int, optional
+        The public number of records. If it is not given, the number of members is taken, and
+        treated as public.
+    noise : str
+        ``"secret"``, from system entropy, for what may be released; ``"seeded"`` for experiments, which
+        carry no guarantee.
+    """
+
+    epochs: int
+    batch: int
+    optimiser: SGD | Adam
+    l2: float
+    noise_multiplier: float = 1.0
+    treatment: Treatment = Clip(norm=1.0)  # noqa: RUF009 (it is frozen)
+    rows: int | None = None
+    noise: str = "secret"
+
+    def check(self) -> None:
+        """Refuse what would void the guarantee."""
+        if not (self.noise_multiplier > 0 and math.isfinite(self.noise_multiplier)):
+            raise InvalidInput(
+                f"the noise multiplier is {self.noise_multiplier}, but noise that protects is a positive number."
+            )
+        if self.noise not in ("secret", "seeded"):
+            raise InvalidInput(
+                f"the noise {self.noise!r} is not known; use 'secret' for what may be released or 'seeded' for experiments."
+            )
+
+    def course(self, members: int) -> "Course":
+        """Return the number of steps and the sampling rate for so many members."""
+        from reticent.account import Course
+
+        rows = self.rows or members
+        return Course.of_epochs(rows=rows, batch=self.batch, epochs=self.epochs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateNetwork(Private, Network):
+    """The recipe of a multilayer perceptron trained with differential privacy."""
+
+    epochs: int = 20
+    batch: int = 256
+    optimiser: SGD | Adam = SGD(rate=0.5)
+    l2: float = 0.0
+
+    def __post_init__(self) -> None:
+        Network.__post_init__(self)
+        self.check()
+        if self.dropout:
+            raise InvalidInput(
+                f"dropout is {self.dropout}, but in a private training one record would change what is dropped for others, "
+                "and the noise regularises already; leave it 0."
+            )
+
+    def sizes(self, inputs: int, classes: int) -> tuple[int, ...]:
+        """Return the number of parameters of each layer."""
+        widths = [inputs, *self.hidden, classes]
+        return tuple((a + 1) * b for a, b in itertools.pairwise(widths))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,3 +213,17 @@ class Module(Training):
             raise InvalidInput(
                 f"{self.make!r} names no function that makes a module; write it as 'module:function'."
             )
+
+
+@dataclass(frozen=True)
+class PrivateModule(Private, Module):
+    """The recipe of a module of the user, trained with differential privacy."""
+
+    epochs: int = field(default=20, kw_only=True)
+    batch: int = field(default=256, kw_only=True)
+    optimiser: SGD | Adam = field(default=SGD(rate=0.5), kw_only=True)
+    l2: float = field(default=0.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        Module.__post_init__(self)
+        self.check()

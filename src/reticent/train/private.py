@@ -1,0 +1,170 @@
+"""Train many multilayer perceptrons with differential privacy in one pass.
+
+The step of :mod:`reticent.train.engine` with three changes: who takes part is a coin flip per record (Poisson
+sampling), each record's gradient is treated, and the sum is released with noise before anything follows it. Gradients
+of single records are never made: see :mod:`reticent.train._treat`.
+
+What the guarantee rests on, and where it is kept: the denominator is a public constant, not the
+size of the batch; an empty batch is released with noise and counts as a step; a gradient that is not finite counts as zero;
+the bound that scales the noise is the treatment's own.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from reticent.train._stack import Descent, View, members_of
+from reticent.train._treat import Column, Outer, Piece, Sum, treated_sums
+from reticent.train.engine import Networks, backward, forward, stacked_parameters
+from reticent.train.randomness import (
+    Batch,
+    Randomness,
+    SecretRandomness,
+    SeededRandomness,
+    margin,
+)
+from reticent.train.recipes import SGD, Private, PrivateNetwork
+
+__all__ = ["Follower", "randomness_of", "train_privately"]
+
+
+def train_privately(
+    inputs: Tensor,
+    targets: Tensor,
+    masks: NDArray[np.bool_],
+    seeds: Sequence[int],
+    recipe: PrivateNetwork,
+    *,
+    centres: Tensor | None = None,
+    scales: Tensor | None = None,
+    randomness: Randomness | None = None,
+    told: Callable[[int], None] | None = None,
+) -> Networks:
+    """Train one private network per mask, all in one pass.
+
+    Parameters
+    ----------
+    inputs, targets, masks, centres, scales
+        As in :func:`reticent.train.engine.train_networks`. Centres and scales must be public: what is computed from the
+        records without noise voids the guarantee.
+    seeds : sequence of int
+        Of the initialisation, which needs no secret; and of batches and noise, if they are seeded.
+    recipe : PrivateNetwork
+        Shape, training, treatment and noise.
+    randomness : Randomness, optional
+        Batches and noise in place of the recipe's: whoever watches or replays a training passes it.
+    told : callable, optional
+        Called with the number of steps done after each.
+    """
+    view = View(inputs=inputs, targets=targets, centres=centres, scales=scales)
+    members = members_of(masks, seeds, view)
+    courses = [recipe.course(len(own)) for own in members]
+    generators = [torch.Generator().manual_seed(int(seed)) for seed in seeds]
+    sizes = [inputs.shape[1], *recipe.hidden, targets.shape[-1]]
+    weights, biases = stacked_parameters(sizes, generators)
+    follower = Follower(
+        list(zip(weights, biases, strict=True)), [recipe.l2, 0.0] * len(weights), recipe
+    )
+    if randomness is None:
+        randomness = randomness_of(recipe, seeds)
+    steps = max(course.steps for course in courses)
+    batches = randomness.batches(members, [c.sampling_rate for c in courses], steps)
+    for done, batch in enumerate(batches):
+        active = None
+        if any(course.steps <= done for course in courses):
+            active = torch.tensor([done < course.steps for course in courses])
+        gradients = _gradients(weights, biases, view, batch, recipe)
+        sums = follower.sums(gradients, batch.present)
+        follower.follow([s for layer in sums for s in layer], randomness, active)
+        if told is not None:
+            told(done + 1)
+    return Networks(
+        weights=tuple(weights), biases=tuple(biases), activation=recipe.activation
+    )
+
+
+def randomness_of(recipe: Private, seeds: Sequence[int]) -> Randomness:
+    """Return the randomness a recipe asks for."""
+    if recipe.noise == "seeded":
+        return SeededRandomness(seeds)
+    return SecretRandomness()
+
+
+class Follower:
+    """Parameters that follow what is released, and the noise they ask for.
+
+    Parameters
+    ----------
+    layers : sequence of sequences of Tensor, each (M, ...)
+        Parameters by layer; changed in place.
+    decays : sequence of float
+        Weight decay of each parameter, in the order of the layers.
+    recipe : Private
+        Optimiser, treatment, noise.
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[Sequence[Tensor]],
+        decays: Sequence[float],
+        recipe: Private,
+    ) -> None:
+        self.recipe, self.decays = recipe, decays
+        flat = [parameter for layer in layers for parameter in layer]
+        self.descent = Descent(flat, recipe.optimiser)
+        self.bound = recipe.treatment.bound(
+            [sum(parameter[0].numel() for parameter in layer) for layer in layers]
+        )
+        self.margin = margin(recipe.batch)
+
+    def sums(
+        self, layers: Sequence[Sequence[Piece]], present: Tensor
+    ) -> list[list[Sum]]:
+        """Return the sums of treated gradients, by layer and parameter."""
+        return treated_sums(self.recipe.treatment, layers, present, margin=self.margin)
+
+    def follow(
+        self,
+        sums: Sequence[Sum],
+        randomness: Randomness,
+        active: Tensor | None = None,
+    ) -> None:
+        """Release sums with noise and move all parameters by them over the public batch size."""
+        recipe, optimiser = self.recipe, self.recipe.optimiser
+        released = randomness.release(
+            sums, bound=self.bound, noise_multiplier=recipe.noise_multiplier
+        )
+        self.descent.begin(active)
+        simple = isinstance(optimiser, SGD) and optimiser.momentum == 0
+        for slot, (parameter, total, decay) in enumerate(
+            zip(self.descent.parameters, released, self.decays, strict=True)
+        ):
+            if simple and active is None:
+                if decay:
+                    parameter.mul_(1 - optimiser.rate * decay)
+                parameter.sub_(total, alpha=optimiser.rate / recipe.batch)
+                continue
+            gradient = total.div_(recipe.batch)
+            if decay:
+                gradient.add_(parameter, alpha=decay)
+            self.descent.follow(slot, gradient, active)
+
+
+def _gradients(
+    weights: Sequence[Tensor],
+    biases: Sequence[Tensor],
+    view: View,
+    batch: Batch,
+    recipe: PrivateNetwork,
+) -> Sequence[Sequence[Piece]]:
+    """Return the gradients of every layer's weights and biases for every record of a batch."""
+    x, y = view.batch(batch.index)
+    activations = forward(weights, biases, x.transpose(1, 2), recipe.activation)
+    delta = torch.softmax(activations.pop(), 1).sub_(y.transpose(1, 2))
+    return [
+        (Outer(above=above, below=below), Column(above=above))
+        for _, above, below in backward(weights, activations, delta, None, recipe)
+    ][::-1]
