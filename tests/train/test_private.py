@@ -138,15 +138,18 @@ def _replaced(X, y):
 def test_replay_finds_a_sensitivity_that_is_declared_too_small(seed):
     """The twin: the tanh filter accounted as in its source, as if a record moved the sum by c."""
     X, y = data(seed)
-    X[-1] = 1e4
+    X[-1] = 5.0
     present, absent = everyone()[0], everyone()[0]
     absent[-1] = False
     treatment = Tanh(scale=0.3, width=0.2)
-    first, second = replayed(treatment, X, y, (present, (X, y, absent)), seed)
-    moved = max(
-        float((one - two).norm()) for one, two in zip(first, second, strict=True)
-    )
-    assert moved > 2 * treatment.scale
+    moved = []
+    for label in range(C):  # one of them the network does not expect
+        y[-1] = torch.eye(C)[label]
+        first, second = replayed(treatment, X, y, (present, (X, y, absent)), seed)
+        moved += [
+            float((one - two).norm()) for one, two in zip(first, second, strict=True)
+        ]
+    assert max(moved) > 2 * treatment.scale
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])

@@ -10,7 +10,7 @@ All arrays have the models that are trained together in front and the records of
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -128,17 +128,17 @@ class Outer:
 
     def bent_squares(self, inner: Tensor) -> Tensor:
         """Return the squared lengths from even powers, or from the gradients if they are long."""
-        above = self.above * inner[:, None]
-        terms = self._terms(above)
+        above, below = self._balanced(inner)
+        terms = _terms(above, below)
         if terms is None:
             return torch.cat(
                 [
                     torch.tanh(part).square_().sum((2, 3))
-                    for part in self._parts(above, self.below)
+                    for part in _parts(above, below)
                 ],
                 1,
             )
-        first, second = above.square(), self.below.square()
+        first, second = above.square(), below.square()
         total = torch.zeros_like(inner)
         powers = (first, second)
         for coefficient in _even(terms):
@@ -148,21 +148,21 @@ class Outer:
 
     def bent(self, inner: Tensor, outer: Tensor) -> Sum:
         """Return the sum from odd powers, or from the gradients if they are long."""
-        above = self.above * inner[:, None]
-        terms = self._terms(above)
+        above, below = self._balanced(inner)
+        terms = _terms(above, below)
         if terms is None:
             total = torch.zeros(
-                len(above), above.shape[1], self.below.shape[1], dtype=above.dtype
+                len(above), above.shape[1], below.shape[1], dtype=above.dtype
             )
             at = 0
-            for part in self._parts(above, self.below):
+            for part in _parts(above, below):
                 width = part.shape[1]
                 share = outer[:, at : at + width]
                 total += torch.einsum("mb,mboi->moi", share, torch.tanh(part))
                 at += width
             return Sum(whole=total)
-        first, second = above.square(), self.below.square()
-        left, right = above * outer[:, None], self.below
+        first, second = above.square(), below.square()
+        left, right = above * outer[:, None], below
         lefts, rights = [], []
         for coefficient in _odd(terms):
             lefts.append(coefficient * left)
@@ -177,22 +177,34 @@ class Outer:
             below=torch.where(kept[:, None], self.below, 0.0),
         )
 
-    def _terms(self, above: Tensor) -> int | None:
-        """Return how many terms reach the largest element of any gradient, if any number does."""
-        largest = (above.abs().amax(1) * self.below.abs().amax(1)).max()
-        reach = float(largest) if above.numel() else 0.0
-        return next((terms for terms, far in REACHES if reach <= far), None)
+    def _balanced(self, inner: Tensor) -> tuple[Tensor, Tensor]:
+        """Return deltas times a factor and activations, scaled to be equally large in each record.
 
-    @staticmethod
-    def _parts(above: Tensor, below: Tensor) -> list[Tensor]:
-        """Return the gradients, (M, some records, out, in), a few at a time."""
-        size = above.shape[0] * above.shape[1] * below.shape[1]
-        width = max(1, CHUNK // max(size, 1))
-        return [
+        Their product stays as it is, and no power of one overflows while that of the other vanishes.
+        """
+        above = self.above * inner[:, None]
+        tall = above.abs().amax(1).clip(min=1e-30)
+        wide = self.below.abs().amax(1).clip(min=1e-30)
+        balance = (wide / tall).sqrt()[:, None]
+        return above * balance, self.below / balance
+
+
+def _terms(above: Tensor, below: Tensor) -> int | None:
+    """Return how many terms reach the largest element of any gradient, if any number does."""
+    largest = (above.abs().amax(1) * below.abs().amax(1)).max()
+    reach = float(largest)
+    return next((terms for terms, far in REACHES if reach <= far), None)
+
+
+def _parts(above: Tensor, below: Tensor) -> Iterator[Tensor]:
+    """Yield the gradients, (M, some records, out, in), a few at a time."""
+    size = above.shape[0] * above.shape[1] * below.shape[1]
+    width = max(1, CHUNK // max(size, 1))
+    for at in range(0, above.shape[2], width):
+        yield (
             above[..., at : at + width].transpose(1, 2)[..., None]
             * below[..., at : at + width].transpose(1, 2)[:, :, None]
-            for at in range(0, above.shape[2], width)
-        ]
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
