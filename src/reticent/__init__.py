@@ -7,9 +7,11 @@ if TYPE_CHECKING:
     from reticent.pipeline import audit, audit_outputs
     from reticent.policy import read_policy
     from reticent.report import Dossier
+    from reticent.train import PrivateNetworkClassifier
 
 __all__ = [
     "Dossier",
+    "PrivateNetworkClassifier",
     "__version__",
     "audit",
     "audit_outputs",
@@ -19,6 +21,7 @@ __all__ = [
 
 _HOMES = {
     "Dossier": "reticent.report",
+    "PrivateNetworkClassifier": "reticent.train",
     "audit": "reticent.pipeline",
     "audit_outputs": "reticent.pipeline",
     "read_policy": "reticent.policy",

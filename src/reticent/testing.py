@@ -1,12 +1,15 @@
-"""Contracts that every trainer and attack must pass; public, so that others can run them.
+"""Contracts that every trainer, attack and mechanism must pass; public, so that others can run them.
 
 Statistical checks state their false-alarm rate: correct code fails them once in a million.
 """
+
+import dataclasses
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reticent._random import stream
+from reticent.account import Composition, Mechanism, Relation, TradeOff, guarantee
 from reticent.attack import (
     Attack,
     Challenge,
@@ -20,9 +23,10 @@ from reticent.data import Table
 from reticent.evidence import ltu_accuracy
 from reticent.product import Trainer
 
-__all__ = ["FALSE_ALARM", "check_attack", "check_trainer"]
+__all__ = ["FALSE_ALARM", "check_attack", "check_mechanism", "check_trainer"]
 
 FALSE_ALARM = 1e-6
+EPSILONS = (0.0, 0.1, 0.5, 1.0, 2.0, 4.0)
 
 
 def check_attack(attack: Attack, *, seed: int = 42) -> None:
@@ -135,6 +139,65 @@ def check_trainer(trainer: Trainer, table: Table, *, seed: int = 42) -> None:
     assert trainer.recipe, "a trainer says how it can be made again"
 
 
+def check_mechanism(mechanism: Mechanism, *, grid: float = 1e-3) -> None:
+    """Assert that a mechanism is a description, and that what it says of its privacy can be true.
+
+    It must be a frozen dataclass with a relation; its loss must be the same at each call and be one of two
+    distributions, with delta falling in epsilon, in both directions; a finer grid may not promise less, nor a coarser
+    one more; and several uses may neither protect more than one nor less than composition allows.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        What to check.
+    grid : float
+        Coarsest step of the privacy loss at which it is looked at.
+
+    Raises
+    ------
+    AssertionError
+        If the mechanism breaks the contract.
+
+    Examples
+    --------
+    >>> from reticent.account import Gaussian
+    >>> check_mechanism(Gaussian(noise_multiplier=1.5))
+    """
+    parameters = getattr(type(mechanism), "__dataclass_params__", None)
+    assert dataclasses.is_dataclass(mechanism) and parameters.frozen, (  # noqa: PT018
+        "a mechanism is a frozen dataclass: what was accounted must not change afterwards"
+    )
+    assert isinstance(getattr(mechanism, "relation", None), Relation), (
+        "a mechanism says under which relation its epsilon holds"
+    )
+    found = guarantee(mechanism, grid=grid)
+    again = guarantee(mechanism, grid=grid)
+    deltas = _deltas(found)
+    assert np.array_equal(deltas, _deltas(again)), "a description draws nothing"
+    _check_distributions(found)
+    assert ((deltas >= 0) & (deltas <= 1)).all(), f"delta is a probability: {deltas}"
+    assert (np.diff(deltas) <= 1e-12).all(), f"delta falls in epsilon: {deltas}"
+    _check_directions(found)
+
+    fine = guarantee(mechanism, grid=grid / 4)
+    assert (_deltas(fine) <= deltas + 1e-9).all(), (
+        f"a coarse grid must lean to the safe side, but promised more than a fine one: {deltas} and {_deltas(fine)}"
+    )
+    for delta in (1e-2, 1e-5):
+        assert fine.epsilon(delta) <= found.epsilon(delta) + 1e-6, (
+            f"a finer grid gave a larger epsilon at delta {delta}"
+        )
+
+    double = guarantee(Composition(parts=((mechanism, 2),)), grid=grid)
+    # Composed by convolution, with an error of rounding and a cut tail.
+    assert (_deltas(double) >= deltas - 1e-9).all(), "two uses protected more than one"
+    at_most = [2 * found.delta(e) for e in EPSILONS]
+    apart = [double.delta(2 * e) for e in EPSILONS]
+    assert all(d <= most + 1e-9 for d, most in zip(apart, at_most, strict=True)), (
+        f"two uses cost more than twice the epsilon and the delta of one: {apart} above {at_most}"
+    )
+
+
 class _PinnedTags(SealedTags):
     """Folds that depend on the position of a record alone, so that tags can be compared."""
 
@@ -175,3 +238,31 @@ def _score(
     return attack.score(
         challenge, knowledge=knowledge, rng=stream(seed, "check_attack/score")
     )
+
+
+def _deltas(found: TradeOff) -> NDArray[np.float64]:
+    return np.array([found.delta(epsilon) for epsilon in EPSILONS])
+
+
+def _check_distributions(found: TradeOff) -> None:
+    for side in found.sides:
+        first = float(side.first.sum()) + side.certain
+        assert abs(first - 1) < 1e-6, f"probabilities of the loss add up to {first}"
+        # Very negative losses are left out: there, e to their minus is large and blows up rounding.
+        second = float(side.first @ np.exp(np.minimum(-side.losses, 5.0)))
+        assert second < 1 + 1e-4, (
+            f"e to the minus loss has the mean {second}, above 1: it is no log-likelihood ratio, has the wrong sign or was rounded down"
+        )
+
+
+def _check_directions(found: TradeOff) -> None:
+    for side in found.sides:
+        alone = dataclasses.replace(found, sides=(side,))
+        for epsilon in EPSILONS:
+            # The same two distributions, with the other one first.
+            turned = 1 - np.exp(epsilon) * (1 - alone.delta(-epsilon))
+            # Losses were rounded up by at most a cell, which the turn may count again.
+            slack = np.expm1(2 * found.grid) * np.exp(epsilon)
+            assert turned <= found.delta(epsilon) + slack, (
+                f"at epsilon {epsilon} delta is {found.delta(epsilon):.4g}, but {turned:.4g} in the other direction; give the loss of both"
+            )

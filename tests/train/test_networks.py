@@ -13,9 +13,9 @@ import reticent
 from reticent.attack import balanced_masks
 from reticent.data import table_from_frame
 from reticent.errors import InvalidInput, InvalidSpec
+from reticent.product import Encoder
 from reticent.testing import check_trainer
 from reticent.train import Network, NetworkTrainer, parse_trainer, train_many
-from reticent.train._encode import Encoder
 
 RECIPE = "reticent.Network(hidden=[8], epochs=15, optimiser=reticent.SGD(rate=0.1), batch=32)"
 

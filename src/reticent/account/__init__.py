@@ -1,9 +1,11 @@
 """What a mechanism guarantees, and which mechanism meets a target; pure mathematics."""
 
 from reticent.account.calibrate import calibrate
+from reticent.account.gaussian import analytic_noise, gaussian_delta
 from reticent.account.mechanisms import (
     Composition,
     Exponential,
+    Failure,
     Gaussian,
     Group,
     Laplace,
@@ -15,6 +17,7 @@ from reticent.account.mechanisms import (
     SubsampledGaussian,
 )
 from reticent.account.plan import Course, Plan, SourceFormulas, make_plan
+from reticent.account.promise import Promise
 from reticent.account.renyi import renyi_epsilon
 from reticent.account.source import (
     advantage_of_source,
@@ -49,6 +52,7 @@ __all__ = [
     "Curves",
     "ErrorRates",
     "Exponential",
+    "Failure",
     "Gaussian",
     "Group",
     "Laplace",
@@ -59,6 +63,7 @@ __all__ = [
     "Plan",
     "PlanTable",
     "PrivateTraining",
+    "Promise",
     "RandomisedResponse",
     "Relation",
     "SourceFormulas",
@@ -66,11 +71,13 @@ __all__ = [
     "Target",
     "TradeOff",
     "advantage_of_source",
+    "analytic_noise",
     "belief_of_source",
     "calibrate",
     "classical_noise",
     "curves_of",
     "epsilon_of_source",
+    "gaussian_delta",
     "guarantee",
     "make_plan",
     "plan_table",

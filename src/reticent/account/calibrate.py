@@ -2,21 +2,29 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from reticent.account.mechanisms import Mechanism
 from reticent.account.targets import Target
-from reticent.account.tradeoff import GRID, guarantee
+from reticent.account.tradeoff import TradeOff, fitting, guarantee
 from reticent.errors import InvalidInput
 
 __all__ = ["calibrate"]
 
-COARSE = 10 * GRID
+COARSER = 10  # the grid on which the noise is first looked for
 CLOSE = 1e-3  # the answer is at most this share above the least noise
 LEAST, MOST = 1e-2, 1e5  # noise multipliers that are tried
+BEYOND, BEFORE = (
+    0.2,
+    0.6,
+)  # shares of the wanted width by which a root is missed on purpose
 
 
 def calibrate(
-    target: Target, mechanism: Callable[[float], Mechanism], *, grid: float = GRID
+    target: Target,
+    mechanism: Callable[[float], Mechanism],
+    *,
+    grid: float | None = None,
 ) -> float:
     """Return the least noise multiplier, to a tenth of a per cent, that meets a target.
 
@@ -29,8 +37,8 @@ def calibrate(
         What must hold.
     mechanism : callable
         From a noise multiplier to the mechanism; more noise must protect more.
-    grid : float
-        Of the privacy loss.
+    grid : float, optional
+        Of the privacy loss; as fine as the mechanism needs if not given.
 
     Raises
     ------
@@ -43,49 +51,108 @@ def calibrate(
     >>> round(calibrate(MaxAdvantage(advantage=0.382925), lambda z: Gaussian(noise_multiplier=z)), 2)
     1.0
     """
+    return least_noise(target, mechanism, grid=grid)[0]
 
-    def excess(log_noise: float, grid: float) -> float:
+
+def least_noise(
+    target: Target,
+    mechanism: Callable[[float], Mechanism],
+    *,
+    grid: float | None = None,
+) -> tuple[float, TradeOff]:
+    """Return the noise multiplier of :func:`calibrate` and the guarantee that it was found to have."""
+    kept: dict[float, TradeOff] = {}
+
+    def excess(log_noise: float, coarser: int) -> float:
         made = mechanism(math.exp(log_noise))
-        return target.excess(guarantee(made, grid=grid))
+        found = guarantee(made, grid=coarser * (grid or fitting(made)))
+        # The logarithm of value over limit is nearly a line in the logarithm of the noise.
+        value = math.log1p(max(target.excess(found), -1 + 1e-12))
+        if coarser == 1 and value <= 0:
+            kept.clear()
+            kept[log_noise] = found
+        return value
 
+    rough = _bracket(lambda x: excess(x, COARSER), target)
+    rough = _closed(lambda x: excess(x, COARSER), rough, 20 * CLOSE)
+    # The fine grid asks for a little less noise than the coarse one: how much, the slope tells.
+    fine = _rebracket(lambda x: excess(x, 1), rough)
+    fine = _closed(lambda x: excess(x, 1), fine, CLOSE)
+    return math.exp(fine.high), kept[fine.high]
+
+
+@dataclass(frozen=True)
+class _Bracket:
+    """Two logarithms of the noise, and the excess: above 0 at the low one, not above at the high one."""
+
+    low: float
+    f_low: float
+    high: float
+    f_high: float
+
+    @property
+    def width(self) -> float:
+        return self.high - self.low
+
+    @property
+    def slope(self) -> float:
+        """Excess per logarithm of the noise; a guess where an end is not finite."""
+        slope = (self.f_high - self.f_low) / self.width if self.width > 0 else -1.0
+        return slope if math.isfinite(slope) and slope < 0 else -1.0
+
+
+def _bracket(excess: Callable[[float], float], target: Target) -> _Bracket:
     low, high = math.log(0.5), math.log(2.0)
-    while excess(high, COARSE) > 0:
-        low, high = high, high + math.log(4)
+    f_low, f_high = excess(low), excess(high)
+    while f_high > 0:
+        low, f_low, high = high, f_high, high + math.log(4)
         if high > math.log(MOST):
             raise InvalidInput(
                 f"no amount of noise up to {MOST:g} times the sensitivity meets the target ({target.words}); take fewer steps, a "
                 "smaller sampling rate or a milder target."
             )
-    while excess(low, COARSE) <= 0:
-        low, high = low - math.log(2), low
-        if low < math.log(LEAST):
-            return math.exp(high)
-    low, high = _closed(lambda x: excess(x, COARSE), low, high, 20 * CLOSE)
-    # The fine grid asks for a little less noise than the coarse one.
-    step = 10 * CLOSE
-    while excess(low, grid) <= 0:
-        low, high, step = low - step, low, 2 * step
-        if low < math.log(LEAST):
-            return math.exp(high)
-    if excess(high, grid) > 0:
-        while excess(high, grid) > 0:
-            low, high = high, high + step
-    low, high = _closed(lambda x: excess(x, grid), low, high, CLOSE)
-    return math.exp(high)
+        f_high = excess(high)
+    while f_low <= 0 and low > math.log(LEAST):
+        high, f_high, low = low, f_low, low - math.log(2)
+        f_low = excess(low)
+    return _Bracket(low, f_low, high, f_high)
+
+
+def _rebracket(excess: Callable[[float], float], rough: _Bracket) -> _Bracket:
+    high, f_high, step = rough.high, excess(rough.high), 10 * CLOSE
+    while f_high > 0:
+        high, step = high + step, 2 * step
+        f_high = excess(high)
+    low, step = high - f_high / rough.slope - BEFORE * CLOSE, CLOSE
+    f_low = excess(low)
+    while f_low <= 0 and low > math.log(LEAST):
+        high, f_high, low, step = low, f_low, low - step, 4 * step
+        f_low = excess(low)
+    return _Bracket(low, f_low, high, f_high)
 
 
 def _closed(
-    excess: Callable[[float], float], low: float, high: float, width: float
-) -> tuple[float, float]:
-    """Narrow a bracket: the excess is positive at its low end and not at its high end."""
-    f_low, f_high = excess(low), excess(high)
-    while high - low > width:
-        # False position, kept off the ends so that the bracket shrinks from both sides.
-        share = f_low / (f_low - f_high) if f_low > f_high else 0.5
-        middle = low + (high - low) * min(max(share, 0.1), 0.9)
-        f = excess(middle)
-        if f > 0:
-            low, f_low = middle, f
-        else:
-            high, f_high = middle, f
-    return low, high
+    excess: Callable[[float], float], bracket: _Bracket, width: float
+) -> _Bracket:
+    """Narrow a bracket by false position, and by halves where that is slow."""
+    while bracket.width > width and bracket.f_low > 0:
+        root = bracket.low - bracket.f_low / bracket.slope
+        # Past the root as it seems, seen from the farther end: two such steps close the bracket.
+        nearer_low = root - bracket.low < bracket.high - root
+        middle = root + BEYOND * width if nearer_low else root - BEFORE * width
+        edge = 0.02 * bracket.width
+        middle = min(max(middle, bracket.low + edge), bracket.high - edge)
+        before, bracket = bracket.width, _parted(excess, bracket, middle)
+        if bracket.width > before / 2:
+            middle = (bracket.low + bracket.high) / 2
+            bracket = _parted(excess, bracket, middle)
+    return bracket
+
+
+def _parted(
+    excess: Callable[[float], float], bracket: _Bracket, middle: float
+) -> _Bracket:
+    value = excess(middle)
+    if value > 0:
+        return _Bracket(middle, value, bracket.high, bracket.f_high)
+    return _Bracket(bracket.low, bracket.f_low, middle, value)

@@ -8,6 +8,7 @@ References
 .. [1] Dwork & Roth, "The algorithmic foundations of differential privacy", 2014, Sections 3.2 to 3.5.
 .. [2] McSherry & Talwar, "Mechanism design via differential privacy", FOCS 2007.
 .. [3] Koskela, Jälkö & Honkela, "Computing tight differential privacy guarantees using FFT", arXiv:1906.03049.
+.. [4] Balle & Wang, "Improving the Gaussian mechanism for differential privacy", arXiv:1805.06530.
 """
 
 import math
@@ -16,16 +17,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
-from dp_accounting import NeighboringRelation
 from dp_accounting.pld import common
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.stats import binom
 
+from reticent.account._sampled import sampled_loss
+from reticent.account.gaussian import analytic_noise, check_budget
+from reticent.account.source import classical_noise
 from reticent.errors import InvalidInput
 
 __all__ = [
     "Composition",
     "Exponential",
+    "Failure",
     "Gaussian",
     "Group",
     "Laplace",
@@ -45,14 +49,6 @@ class Relation(StrEnum):
 
     ADD_REMOVE = "add/remove"  # one record is there, or is not
     REPLACE = "replace-one"  # one record has another content
-
-    @property
-    def theirs(self) -> NeighboringRelation:
-        """The relation as dp-accounting names it."""
-        return {
-            Relation.ADD_REMOVE: NeighboringRelation.ADD_OR_REMOVE_ONE,
-            Relation.REPLACE: NeighboringRelation.REPLACE_ONE,
-        }[self]
 
 
 @runtime_checkable
@@ -150,6 +146,47 @@ class Gaussian:
     def __post_init__(self) -> None:
         _positive(self.noise_multiplier, "noise_multiplier")
 
+    @classmethod
+    def analytic(
+        cls, *, epsilon: float, delta: float, relation: Relation = Relation.ADD_REMOVE
+    ) -> "Gaussian":
+        """Return the mechanism with the least noise that has an epsilon and a delta [4]_.
+
+        Examples
+        --------
+        >>> round(Gaussian.analytic(epsilon=1.0, delta=1e-5).noise_multiplier, 3)
+        3.731
+        """
+        noise = _reach(relation) * analytic_noise(epsilon, delta)
+        return cls(noise_multiplier=noise, relation=relation)
+
+    @classmethod
+    def classical(
+        cls, *, epsilon: float, delta: float, relation: Relation = Relation.ADD_REMOVE
+    ) -> "Gaussian":
+        """Return the mechanism with the textbook's noise (Theorem A.1 of [1]_); :meth:`analytic` needs less.
+
+        Parameters
+        ----------
+        epsilon : float
+            Above 0 and below 1: the theorem is proved there only.
+        delta : float
+            In (0, 1).
+
+        Examples
+        --------
+        >>> round(Gaussian.classical(epsilon=0.5, delta=1e-5).noise_multiplier, 3)
+        9.69
+        """
+        check_budget(epsilon, delta)
+        if epsilon >= 1:
+            raise InvalidInput(
+                f"epsilon is {epsilon:g}, but the classical noise is proved to protect below 1 only, and does not for large ones; "
+                "use Gaussian.analytic, which needs less noise and holds for every epsilon."
+            )
+        noise = _reach(relation) * classical_noise(epsilon, delta)
+        return cls(noise_multiplier=noise, relation=relation)
+
     @property
     def mu(self) -> float:
         """The parameter of Gaussian differential privacy."""
@@ -157,9 +194,7 @@ class Gaussian:
 
     def loss(self, grid: float) -> Loss:
         """Return the privacy loss distribution."""
-        return pld.from_gaussian_mechanism(
-            1 / self.mu, value_discretization_interval=grid
-        )
+        return sampled_loss(1 / self.mu, 1.0, grid, replace=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,9 +236,7 @@ class NonSphericalGaussian:
 
     def loss(self, grid: float) -> Loss:
         """Return the privacy loss distribution."""
-        return pld.from_gaussian_mechanism(
-            1 / self.mu, value_discretization_interval=grid
-        )
+        return sampled_loss(1 / self.mu, 1.0, grid, replace=False)
 
     @classmethod
     def cheapest(cls, ranges: Sequence[float], *, mu: float) -> "NonSphericalGaussian":
@@ -267,11 +300,38 @@ class SubsampledGaussian:
 
     def loss(self, grid: float) -> Loss:
         """Return the privacy loss distribution of one step."""
-        return pld.from_gaussian_mechanism(
+        return sampled_loss(
             self.noise_multiplier,
-            sampling_prob=self.sampling_rate,
+            self.sampling_rate,
+            grid,
+            replace=self.relation == Relation.REPLACE,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """A release that gives all away with a small probability, and nothing otherwise.
+
+    Parameters
+    ----------
+    probability : float
+        In (0, 1); it adds to every delta.
+    """
+
+    probability: float
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        if not 0 < self.probability < 1:
+            raise InvalidInput(
+                f"the probability of failure is {self.probability}, but must lie strictly between 0 and 1."
+            )
+
+    def loss(self, grid: float) -> Loss:
+        """Return the privacy loss distribution."""
+        return pld.from_privacy_parameters(
+            common.DifferentialPrivacyParameters(0.0, self.probability),
             value_discretization_interval=grid,
-            neighboring_relation=self.relation.theirs,
         )
 
 

@@ -3,12 +3,12 @@
 import math
 from dataclasses import dataclass
 
-from reticent.account.calibrate import calibrate
+from reticent.account.calibrate import least_noise
 from reticent.account.mechanisms import PrivateTraining, Relation
 from reticent.account.renyi import renyi_epsilon
 from reticent.account.source import advantage_of_source, belief_of_source
 from reticent.account.targets import Target
-from reticent.account.tradeoff import GRID, TradeOff, guarantee
+from reticent.account.tradeoff import TradeOff, guarantee
 from reticent.errors import InvalidInput
 
 __all__ = ["Course", "Plan", "SourceFormulas", "make_plan"]
@@ -128,7 +128,7 @@ def make_plan(
     relation: Relation = Relation.ADD_REMOVE,
     prior: float = 0.5,
     fpr: float = 0.001,
-    grid: float = GRID,
+    grid: float | None = None,
 ) -> Plan:
     """Return the training with the least noise that meets a target, and all that follows.
 
@@ -146,9 +146,31 @@ def make_plan(
         Belief before the release.
     fpr : float
         Rate at which the true-positive rate is stated.
-    grid : float
-        Of the privacy loss.
+    grid : float, optional
+        Of the privacy loss; as fine as the training needs if not given.
     """
+    return plan_and_guarantee(
+        target,
+        course,
+        delta=delta,
+        relation=relation,
+        prior=prior,
+        fpr=fpr,
+        grid=grid,
+    )[0]
+
+
+def plan_and_guarantee(
+    target: Target,
+    course: Course,
+    *,
+    delta: float,
+    relation: Relation,
+    prior: float,
+    fpr: float,
+    grid: float | None = None,
+) -> tuple[Plan, TradeOff]:
+    """Return the plan of :func:`make_plan` and the curve it was read off."""
 
     def training(noise: float, under: Relation = relation) -> PrivateTraining:
         return PrivateTraining(
@@ -158,10 +180,13 @@ def make_plan(
             relation=under,
         )
 
-    noise = rounded_up(calibrate(target, training, grid=grid))
-    found = guarantee(training(noise), grid=grid)
+    # What is tried is what will be printed, so what is printed was tried.
+    found_at, found = least_noise(
+        target, lambda noise: training(rounded_up(noise)), grid=grid
+    )
+    noise = rounded_up(found_at)
     other = next(r for r in Relation if r != relation)
-    return describe(
+    plan = describe(
         target.words,
         training(noise),
         found,
@@ -170,6 +195,7 @@ def make_plan(
         prior=prior,
         fpr=fpr,
     )
+    return plan, found
 
 
 def describe(

@@ -8,10 +8,10 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.account.mechanisms import PrivateTraining, Relation
-from reticent.account.plan import Course, Plan, make_plan
+from reticent.account.mechanisms import Relation
+from reticent.account.plan import Course, Plan, plan_and_guarantee
 from reticent.account.targets import Target
-from reticent.account.tradeoff import TradeOff, guarantee
+from reticent.account.tradeoff import TradeOff
 from reticent.errors import InvalidInput
 
 __all__ = ["Curves", "PlanTable", "curves_of", "plan_table"]
@@ -140,7 +140,7 @@ def curves_of(found: TradeOff, *, prior: float) -> Curves:
         return tuple(round(float(c), 5) for c in counts / width)
 
     return Curves(
-        true_rates=tuple(round(found.tpr(f), 6) for f in FALSE_RATES),
+        true_rates=tuple(round(float(t), 6) for t in found.tprs(FALSE_RATES)),
         chances=tuple(
             float(f"{found.probability_of_belief(b, prior=prior):.4g}") for b in BELIEFS
         ),
@@ -159,7 +159,7 @@ def _planned(
     prior: float,
     fpr: float,
 ) -> tuple[Plan, Curves]:
-    plan = make_plan(
+    plan, found = plan_and_guarantee(
         target,
         Course(steps=steps, sampling_rate=rate),
         delta=delta,
@@ -167,10 +167,4 @@ def _planned(
         prior=prior,
         fpr=fpr,
     )
-    training = PrivateTraining(
-        noise_multiplier=plan.noise_multiplier,
-        sampling_rate=rate,
-        steps=steps,
-        relation=relation,
-    )
-    return plan, curves_of(guarantee(training), prior=prior)
+    return plan, curves_of(found, prior=prior)

@@ -15,24 +15,29 @@ References
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reticent._check import in_open_unit
+from reticent.account._sampled import fitting_grid
 from reticent.account.mechanisms import (
+    Composition,
     Exponential,
     Laplace,
     Mechanism,
+    PrivateTraining,
     RandomisedResponse,
     Relation,
+    SubsampledGaussian,
 )
 from reticent.errors import InvalidInput
 
 __all__ = ["TradeOff", "guarantee"]
 
-GRID = 1e-4  # of the privacy loss; an error of T grid^2 over T steps
+GRID = 1e-4  # of the privacy loss, at the coarsest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +103,12 @@ class TradeOff:
             raise InvalidInput(
                 f"the false-positive rate is {fpr}, but must lie in [0, 1]."
             )
-        return max(_tpr(side, fpr) for side in self.sides)
+        return float(self.tprs([fpr])[0])
+
+    def tprs(self, fprs: Sequence[float]) -> NDArray[np.float64]:
+        """Return :meth:`tpr` at several false-positive rates at once."""
+        rates = [_tprs(side, fprs) for side in self.sides]
+        return np.asarray(np.max(rates, axis=0))
 
     def probability_of_belief(self, belief: float, *, prior: float = 0.5) -> float:
         """Return the chance that an attacker comes to believe the truth more than so much.
@@ -172,15 +182,35 @@ class TradeOff:
         return self.tpr(in_open_unit(chance, "chance"))
 
 
-def guarantee(mechanism: Mechanism, *, grid: float = GRID) -> TradeOff:
+def fitting(mechanism: Mechanism) -> float:
+    """Return a grid of the privacy loss that is fine enough for a mechanism.
+
+    Each use of a sampled mechanism adds a part of a cell to the loss, and a small sampling rate makes the loss
+    itself small: 1e-4 is too coarse below a rate of about 0.001.
+
+    Examples
+    --------
+    >>> from reticent.account import PrivateTraining
+    >>> fitting(PrivateTraining(noise_multiplier=1.0, sampling_rate=0.01, steps=1000))
+    0.0001
+    """
+    if isinstance(mechanism, Composition):
+        return min(fitting(part) for part, _ in mechanism.parts)
+    if isinstance(mechanism, SubsampledGaussian | PrivateTraining):
+        noise, rate = mechanism.noise_multiplier, mechanism.sampling_rate
+        return fitting_grid(noise, rate, GRID)
+    return GRID
+
+
+def guarantee(mechanism: Mechanism, *, grid: float | None = None) -> TradeOff:
     """Return what a mechanism guarantees.
 
     Parameters
     ----------
     mechanism : Mechanism
         The description.
-    grid : float
-        Step of the privacy loss; errors lean to the safe side.
+    grid : float, optional
+        Step of the privacy loss, as fine as the mechanism needs if not given; errors lean to the safe side.
 
     Examples
     --------
@@ -189,6 +219,7 @@ def guarantee(mechanism: Mechanism, *, grid: float = GRID) -> TradeOff:
     >>> round(g.advantage, 6), round(g.tpr(0.001), 4), round(g.epsilon(1e-5), 3)
     (0.382925, 0.0183, 4.377)
     """
+    grid = grid or fitting(mechanism)
     loss = mechanism.loss(grid)
     pmfs = [loss._pmf_remove]
     if not loss._symmetric:
@@ -238,10 +269,10 @@ def _epsilon(side: _Side, delta: float) -> float:
     return max(0.0, math.log(mass / other))
 
 
-def _tpr(side: _Side, fpr: float) -> float:
+def _tprs(side: _Side, fprs: Sequence[float]) -> NDArray[np.float64]:
     true = np.concatenate([[side.certain], side.certain + np.cumsum(side.first[::-1])])
     false = np.concatenate([[0.0], np.cumsum(side.second[::-1])])
-    return float(min(1.0, np.interp(fpr, false, true)))
+    return np.asarray(np.minimum(1.0, np.interp(fprs, false, true)))
 
 
 def _logit(p: float) -> float:

@@ -5,26 +5,26 @@ import hashlib
 import io
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from reticent._write import write_text
+from reticent.cli._common import (
+    Subject,
+    must_be_writable,
+    progress_bars,
+    read_subject,
+)
 from reticent.data import (
     BUILTIN_NAME,
     BUILTIN_TARGET,
     Split,
     Table,
-    builtin_table,
-    read_schema,
-    read_table,
 )
-from reticent.errors import InvalidInput, InvalidSplit, OutputRefused
+from reticent.errors import InvalidInput, InvalidSplit
 from reticent.pipeline import (
     AuditPlan,
     PerRecord,
@@ -35,12 +35,20 @@ from reticent.pipeline import (
     train_seed,
 )
 from reticent.policy import read_policy
-from reticent.product import FittedProduct, Provenance, load_product, save_product
+from reticent.product import (
+    FittedProduct,
+    NetworkProduct,
+    Provenance,
+    Trainer,
+    load_product,
+    save_product,
+)
 from reticent.report import Dossier, print_report
 from reticent.train import (
     EstimatorTrainer,
     ModuleTrainer,
     NetworkTrainer,
+    PrivateNetworkTrainer,
     parse_trainer,
 )
 
@@ -54,12 +62,7 @@ SENSITIVE = "# SENSITIVE: says of single people whether they were in the trainin
 class AuditOptions:
     """The options of `reticent audit`, as typed."""
 
-    table: Path | None
-    target: str | None
-    group: str | None
-    unit: str | None
-    part: str | None
-    schema: Path | None
+    subject: Subject
     trainer: str | None
     raw: bool
     product: Path | None
@@ -81,22 +84,23 @@ class AuditOptions:
 def run(options: AuditOptions) -> int:
     """Audit, save, print; return the exit status."""
     policy = read_policy(options.policy)
-    table = _table(options)
+    table = read_subject(options.subject)
     trainer = None
     if options.trainer is not None or options.product is None:
         _find_own_modules()
         trainer = parse_trainer(
             options.trainer or DEFAULT_TRAINER, preprocess=not options.raw
         )
-    if options.save_product is not None and isinstance(
-        trainer, NetworkTrainer | ModuleTrainer
-    ):
+    if options.save_product is not None and isinstance(trainer, ModuleTrainer):
         raise InvalidInput(
-            "a network cannot be saved yet, so --save-product would be in vain; leave it out."
+            "a module of your own cannot be saved yet, so --save-product would be in vain; leave it out."
         )
     product, provenance, content = _product(options, table)
+    if trainer is None and provenance.promise is not None:
+        # Whoever trained it says how: the attacks that retrain can be run as well.
+        trainer = parse_trainer(provenance.recipe)
     split = _split(options, table, provenance if product is not None else None)
-    _must_be_writable(options.out)
+    must_be_writable(options.out)
     plan = AuditPlan(
         trainer=trainer,
         product=product,
@@ -113,24 +117,24 @@ def run(options: AuditOptions) -> int:
         ),
         product_content=content,
         subject={
-            "table": options.table.name if options.table else BUILTIN_NAME,
-            "target": f"target {options.target or BUILTIN_TARGET}",
-            "product": trainer.recipe if trainer else str(options.product),
+            "table": options.subject.name or BUILTIN_NAME,
+            "target": f"target {options.subject.target or BUILTIN_TARGET}",
+            "product": str(options.product)
+            if options.product or trainer is None
+            else trainer.recipe,
         },
         repeat=shlex.join(["reticent", *sys.argv[1:]]),
     )
     if options.workers is not None:
         plan = replace(plan, workers=options.workers)
     stages = Stages(folder=results_folder(options.out))
-    with _progress(quiet=options.json) as progress:
+    with progress_bars(quiet=options.json) as progress:
         result = run_audit(table, plan, split=split, stages=stages, progress=progress)
     dossier = result.dossier
     if options.save_product is not None:
         made = result.product
-        if made is None and isinstance(
-            trainer, EstimatorTrainer
-        ):  # its answers came from a kept stage
-            made = trainer.train(split.defender, seed=train_seed(options.seed))
+        if made is None:  # its answers came from a kept stage
+            made = _trained_again(trainer, split, options)
         if made is not None:
             save_product(options.save_product, made, dossier.provenance)
     if options.per_record is not None:
@@ -144,6 +148,20 @@ def run(options: AuditOptions) -> int:
         print_report(dossier, console)
         console.print(f"  Report: {options.out / 'report.html'}", soft_wrap=True)
     return dossier.decision.exit_status
+
+
+def _trained_again(
+    trainer: Trainer | None, split: Split, options: AuditOptions
+) -> FittedProduct | NetworkProduct | None:
+    """Return the product whose answers were kept, trained once more."""
+    if isinstance(trainer, PrivateNetworkTrainer) and trainer.private.noise == "secret":
+        raise InvalidInput(
+            "the product of the interrupted audit cannot be trained again, because its noise was secret; audit into another folder with "
+            "--out to train and save a new one."
+        )
+    if isinstance(trainer, EstimatorTrainer | NetworkTrainer):
+        return trainer.train(split.defender, seed=train_seed(options.seed))
+    return None
 
 
 def show(path: Path, out: Path | None) -> int:
@@ -160,52 +178,18 @@ def show(path: Path, out: Path | None) -> int:
     return dossier.decision.exit_status
 
 
-def _must_be_writable(out: Path) -> None:
-    """Fail before hours of work, not after."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        probe = out / ".writable"
-        probe.write_text("")
-        probe.unlink()
-    except OSError as error:
-        raise OutputRefused(
-            f"the folder {out} cannot be written ({error.strerror or error}), so the report would be lost; "
-            "choose another with --out."
-        ) from error
-
-
-def _table(options: AuditOptions) -> Table:
-    if options.table is None:
-        if options.target or options.group or options.unit or options.part:
-            raise InvalidInput(
-                "columns are named but no table is; put the file after 'reticent audit'."
-            )
-        return builtin_table()
-    if options.target is None:
-        raise InvalidInput(
-            f"it is not said what the product predicts from {options.table}; name the column with --target."
-        )
-    schema = read_schema(options.schema) if options.schema else None
-    return read_table(
-        options.table,
-        target=options.target,
-        group=options.group,
-        unit=options.unit,
-        part=options.part,
-        schema=schema,
-    )
-
-
 def _product(
     options: AuditOptions, table: Table
-) -> tuple[FittedProduct | None, Provenance, str]:
+) -> tuple[FittedProduct | NetworkProduct | None, Provenance, str]:
     if options.product is None:
         return None, Provenance(), ""
     product, provenance = load_product(
         options.product, classes=table.classes, trust=options.trust
     )
     file = options.product
-    file = file / "product.skops" if file.is_dir() else file
+    if file.is_dir():
+        network = isinstance(product, NetworkProduct)
+        file = file / ("product.safetensors" if network else "product.skops")
     return product, provenance, hashlib.sha256(file.read_bytes()).hexdigest()
 
 
@@ -222,7 +206,7 @@ def _split(options: AuditOptions, table: Table, provenance: Provenance | None) -
 
 
 def _split_record(options: AuditOptions) -> dict[str, str]:
-    return {"by": "part" if options.part else "unit" if options.unit else "row"}
+    return options.subject.divided
 
 
 def _find_own_modules() -> None:
@@ -250,29 +234,3 @@ def _write_per_record(path: Path, risk: PerRecord) -> None:
             ]
         )
     write_text(path, text.getvalue(), mode=0o600)
-
-
-@contextmanager
-def _progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """Show bars with the time left on a terminal's error stream; else nothing."""
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield lambda stage, done, total: None
-        return
-    bars = Progress(
-        TextColumn("{task.description:<22}"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total}"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    )
-    tasks: dict[str, TaskID] = {}
-
-    def show(stage: str, done: int, total: int) -> None:
-        if stage not in tasks:
-            tasks[stage] = bars.add_task(stage, total=total)
-        bars.update(tasks[stage], completed=done, total=total)
-
-    with bars:
-        yield show

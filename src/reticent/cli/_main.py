@@ -111,15 +111,18 @@ def audit(
     """
     with _interruptible():
         from reticent.cli._audit import AuditOptions, run
+        from reticent.cli._common import Subject
 
         status = run(
             AuditOptions(
-                table=table,
-                target=target,
-                group=group,
-                unit=unit,
-                part=part,
-                schema=schema,
+                subject=Subject(
+                    table=table,
+                    target=target,
+                    group=group,
+                    unit=unit,
+                    part=part,
+                    schema=schema,
+                ),
                 trainer=trainer,
                 raw=raw,
                 product=product,
@@ -199,24 +202,159 @@ def plan(
 
         from reticent.cli._plan import PlanOptions
         from reticent.cli._plan import plan as make
+        from reticent.cli._risk import Risk
 
         status = make(
             PlanOptions(
-                belief=belief,
-                advantage=advantage,
-                tpr=tpr,
-                fpr=fpr,
-                epsilon=epsilon,
-                delta=delta,
-                prior=prior,
+                risk=Risk(
+                    belief=belief,
+                    advantage=advantage,
+                    tpr=tpr,
+                    fpr=fpr,
+                    epsilon=epsilon,
+                    delta=delta,
+                    prior=prior,
+                    relation=relation,
+                ),
                 rows=rows,
                 batch=batch,
                 epochs=epochs,
                 steps=steps,
                 rate=rate,
-                relation=relation,
                 html=html,
                 workers=workers or os.cpu_count() or 1,
+                json=json,
+            )
+        )
+    raise typer.Exit(status)
+
+
+@app.command()
+def train(
+    table: Annotated[
+        Path | None,
+        typer.Argument(
+            help="CSV, CSV.gz or Parquet; without it a built-in table is used."
+        ),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Column the product predicts.")
+    ] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="Column naming the person a row belongs to.")
+    ] = None,
+    part: Annotated[
+        str | None, typer.Option(help="Column with defender, reserved, auxiliary.")
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option(help="Columns declared in TOML.")
+    ] = None,
+    belief: Annotated[
+        float | None,
+        typer.Option(help="Highest belief that a record was used, e.g. 0.9."),
+    ] = None,
+    advantage: Annotated[
+        float | None, typer.Option(help="Largest TPR - FPR of any attack.")
+    ] = None,
+    tpr: Annotated[
+        float | None, typer.Option(help="Largest true-positive rate; with --fpr.")
+    ] = None,
+    fpr: Annotated[
+        float | None, typer.Option(help="False-positive rate; 0.001 by default.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Differential privacy, with --delta.")
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(help="Probability of failure; by default 1/(10 rows)."),
+    ] = None,
+    prior: Annotated[
+        float, typer.Option(help="Belief before the release.", min=0.0, max=1.0)
+    ] = 0.5,
+    relation: Annotated[
+        str, typer.Option(help="When tables are neighbours: add/remove or replace-one.")
+    ] = "add/remove",
+    hidden: Annotated[
+        str | None,
+        typer.Option(help="Widths of hidden layers, such as 64,32; by default 32."),
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="Passes over the rows; by default 30.", min=1)
+    ] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            help="Records in a step, on average; by default about a twentieth.", min=1
+        ),
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Learning rate; by default 1.")
+    ] = None,
+    treatment: Annotated[
+        str, typer.Option(help="What bounds a gradient.")
+    ] = "reticent.Clip(norm=1.0)",
+    domain: Annotated[
+        Path | None,
+        typer.Option(
+            help="Values of the columns declared in TOML; else they are learned with noise."
+        ),
+    ] = None,
+    everything: Annotated[
+        bool,
+        typer.Option("--everything", help="Use all rows, and leave none for an audit."),
+    ] = False,
+    seeded: Annotated[
+        bool,
+        typer.Option(
+            "--seeded", help="Noise from the seed, for experiments: NO GUARANTEE."
+        ),
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the product.")] = Path(
+        "reticent-product"
+    ),
+    seed: Annotated[
+        int, typer.Option(help="For the split and the first weights.", min=0)
+    ] = 0,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the promise as JSON, nothing else.")
+    ] = False,
+) -> None:
+    """Train a network that keeps a promise of privacy, and save it with the promise.
+
+    Exit status: 0, or 2 for wrong usage or bad input.
+    """
+    with _interruptible():
+        from reticent.cli._common import Subject
+        from reticent.cli._risk import Risk
+        from reticent.cli._train import TrainOptions
+        from reticent.cli._train import train as run_training
+
+        status = run_training(
+            TrainOptions(
+                subject=Subject(
+                    table=table, target=target, unit=unit, part=part, schema=schema
+                ),
+                risk=Risk(
+                    belief=belief,
+                    advantage=advantage,
+                    tpr=tpr,
+                    fpr=fpr,
+                    epsilon=epsilon,
+                    delta=delta,
+                    prior=prior,
+                    relation=relation,
+                ),
+                hidden=hidden,
+                epochs=epochs,
+                batch=batch,
+                rate=rate,
+                treatment=treatment,
+                domain=domain,
+                everything=everything,
+                seeded=seeded,
+                out=out,
+                seed=seed,
                 json=json,
             )
         )

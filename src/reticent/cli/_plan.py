@@ -1,24 +1,14 @@
 """What `reticent plan` does once its options are parsed."""
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
 from reticent._write import write_text
-from reticent.account import (
-    Budget,
-    Course,
-    ErrorRates,
-    MaxAdvantage,
-    MaxPosterior,
-    Relation,
-    Target,
-    make_plan,
-    plan_table,
-)
+from reticent.account import Course, make_plan, plan_table
+from reticent.cli._risk import Risk, delta_of, relation_of, target_of
 from reticent.errors import InvalidInput
 from reticent.report import plan_json, print_plan, render_plan
 
@@ -38,19 +28,12 @@ STOPS = {
 class PlanOptions:
     """The options of `reticent plan`, as typed."""
 
-    belief: float | None
-    advantage: float | None
-    tpr: float | None
-    fpr: float | None
-    epsilon: float | None
-    delta: float | None
-    prior: float
+    risk: Risk
     rows: int | None
     batch: int | None
     epochs: float | None
     steps: int | None
     rate: float | None
-    relation: str
     html: Path | None
     workers: int
     json: bool
@@ -58,17 +41,17 @@ class PlanOptions:
 
 def plan(options: PlanOptions) -> int:
     """Plan, print, and write the page if asked; return the exit status."""
-    kind, risk, target = _target(options)
+    kind, risk, target = target_of(options.risk, options.rows)
     course = _course(options)
-    delta = _delta(options)
-    relation = _relation(options.relation)
-    fpr = options.fpr if options.fpr is not None else 0.001
+    delta = delta_of(options.risk, options.rows)
+    relation = relation_of(options.risk.relation)
+    fpr = options.risk.fpr if options.risk.fpr is not None else 0.001
     made = make_plan(
         target(risk),
         course,
         delta=delta,
         relation=relation,
-        prior=options.prior,
+        prior=options.risk.prior,
         fpr=fpr,
     )
     if options.html is not None:
@@ -78,7 +61,7 @@ def plan(options: PlanOptions) -> int:
             )
         risks = sorted({*STOPS[kind], risk})
         risks = [r for r in risks if kind != "tpr" or r > fpr]
-        risks = [r for r in risks if kind != "belief" or r > options.prior]
+        risks = [r for r in risks if kind != "belief" or r > options.risk.prior]
         rows = [max(1, round(f * options.rows)) for f in FACTORS]
         batches = [max(1, round(f * options.batch)) for f in FACTORS]
         epochs = [f * options.epochs for f in FACTORS]
@@ -90,7 +73,7 @@ def plan(options: PlanOptions) -> int:
             epochs=epochs,
             delta=delta,
             relation=relation,
-            prior=options.prior,
+            prior=options.risk.prior,
             fpr=fpr,
             workers=options.workers,
         )
@@ -104,58 +87,6 @@ def plan(options: PlanOptions) -> int:
     if options.html is not None:
         console.print(f"  Page: {options.html}", soft_wrap=True)
     return 0
-
-
-def _target(options: PlanOptions) -> tuple[str, float, Callable[[float], Target]]:
-    given = {
-        "belief": options.belief,
-        "advantage": options.advantage,
-        "tpr": options.tpr,
-        "epsilon": options.epsilon,
-    }
-    asked = {name: value for name, value in given.items() if value is not None}
-    if len(asked) != 1:
-        named = ", ".join(f"--{name}" for name in asked) or "none"
-        raise InvalidInput(
-            f"a plan has one target, but {named} is given; choose one of --belief, --advantage, --tpr with --fpr, or --epsilon."
-        )
-    kind, risk = next(iter(asked.items()))
-    if kind == "tpr" and options.fpr is None:
-        raise InvalidInput(
-            "--tpr says how many members may be pointed out, but not at which false-positive rate; add --fpr, for example --fpr 0.001."
-        )
-    delta = _delta(options)
-
-    def target(value: float) -> Target:
-        if kind == "belief":
-            return MaxPosterior(belief=value, failure=delta, prior=options.prior)
-        if kind == "advantage":
-            return MaxAdvantage(advantage=value)
-        if kind == "tpr":
-            assert options.fpr is not None
-            return ErrorRates(tpr=value, fpr=options.fpr)
-        return Budget(epsilon=value, delta=delta)
-
-    return kind, risk, target
-
-
-def _delta(options: PlanOptions) -> float:
-    if options.delta is None:
-        if options.rows is None:
-            raise InvalidInput(
-                "delta is not given, nor a number of rows to take one from; add --delta, for example --delta 1e-5."
-            )
-        # A failure probability well below one person in the table.
-        return 1 / (10 * options.rows)
-    if options.delta == 0:
-        raise InvalidInput(
-            "delta is 0, but Gaussian noise has no pure epsilon: rare outputs betray more; allow a small delta such as 1e-5."
-        )
-    if not 0 < options.delta < 1:
-        raise InvalidInput(
-            f"delta is {options.delta:g}, but is a probability of failure; use one far below 1, such as 1e-5."
-        )
-    return options.delta
 
 
 def _course(options: PlanOptions) -> Course:
@@ -176,17 +107,4 @@ def _course(options: PlanOptions) -> Course:
         )
     raise InvalidInput(
         "it is not said how long the training is; give --rows, --batch and --epochs, or --steps and --rate."
-    )
-
-
-def _relation(text: str) -> Relation:
-    for relation in Relation:
-        if text in (
-            relation.value,
-            relation.name.lower(),
-            relation.value.split("-")[0],
-        ):
-            return relation
-    raise InvalidInput(
-        f"the relation {text!r} is not known; use add/remove (a record is there or is not) or replace-one (a record has another content)."
     )

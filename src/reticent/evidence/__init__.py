@@ -60,6 +60,7 @@ from reticent.evidence.power import (
 )
 from reticent.evidence.proportion import clopper_pearson
 from reticent.evidence.roc import RocPoint, exposed_share, roc_points, tpr_at_fpr
+from reticent.evidence.shares import estimate_share
 from reticent.evidence.targets import TargetsEvidence, measure_targets
 from reticent.evidence.vulnerability import guesses, vulnerability
 from reticent.evidence.worst_case import (
@@ -105,6 +106,7 @@ __all__ = [
     "disparity_of",
     "epsilon_ceiling",
     "epsilon_lower_bound",
+    "estimate_share",
     "exposed_share",
     "guesses",
     "individual_histogram",

@@ -15,7 +15,7 @@ from reticent.data import (
 )
 from reticent.pipeline._plan import AuditPlan
 from reticent.pipeline._stages import Arrays, Stages
-from reticent.product import FittedProduct, Predictor
+from reticent.product import FittedProduct, NetworkProduct, Predictor
 
 __all__ = [
     "NULL_HALVES",
@@ -43,7 +43,9 @@ class Answers:
     seconds: float
 
 
-def product_answers(split: Split, plan: AuditPlan, made: list[FittedProduct]) -> Arrays:
+def product_answers(
+    split: Split, plan: AuditPlan, made: list[FittedProduct | NetworkProduct]
+) -> Arrays:
     """Train the product, or take the one that was brought, and query it on every record."""
     product: Predictor
     started = time.perf_counter()
@@ -53,7 +55,7 @@ def product_answers(split: Split, plan: AuditPlan, made: list[FittedProduct]) ->
         assert plan.trainer is not None
         product = plan.trainer.train(split.defender, seed=train_seed(plan.seed))
     seconds = time.perf_counter() - started if plan.product is None else 0.0
-    if isinstance(product, FittedProduct):
+    if isinstance(product, FittedProduct | NetworkProduct):
         made.append(product)
     features = split.defender.join(split.reserved).features
     return {

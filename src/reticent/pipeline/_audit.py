@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent._random import stream
+from reticent.account import Promise, Relation
 from reticent.attack import (
     Challenge,
     RetrainingRounds,
@@ -55,10 +56,21 @@ from reticent.pipeline._pool import choose_size, train_pool
 from reticent.pipeline._sides import Sides
 from reticent.pipeline._stages import Arrays, Stages
 from reticent.policy import Policy, decide
-from reticent.product import FittedProduct, Provenance, Trainer, versions
+from reticent.product import (
+    FittedProduct,
+    NetworkProduct,
+    Provenance,
+    Trainer,
+    versions,
+)
 from reticent.report import Dossier
 from reticent.report.words import insider_warning, summarise
-from reticent.train import NetworkTrainer
+from reticent.train import (
+    NetworkTrainer,
+    PrivateModuleTrainer,
+    PrivateNetworkTrainer,
+    promise_of,
+)
 
 __all__ = ["divide", "outputs_dossier", "results_folder", "run_audit"]
 
@@ -111,8 +123,8 @@ def run_audit(
     progress("checking the data", 1, 1)
 
     progress("training the product", 0, 2)
-    product: FittedProduct | None = plan.product
-    made: list[FittedProduct] = []
+    product: FittedProduct | NetworkProduct | None = plan.product
+    made: list[FittedProduct | NetworkProduct] = []
     answers = answers_of(
         stages.get("answers", content, lambda: product_answers(split, plan, made))
     )
@@ -191,6 +203,14 @@ def run_audit(
             workers=plan.workers,
             progress=progress,
         )
+    promise = plan.provenance.promise
+    if plan.product is None:
+        promise = _promise(plan.trainer, len(split.defender))
+    claimed = plan.claimed_epsilon
+    if claimed is None:
+        claimed = plan.provenance.claimed_epsilon
+    if claimed is None and promise is not None and promise.holds:
+        claimed = promise.epsilon
     provenance = replace(
         plan.provenance,
         recipe=plan.trainer.recipe if plan.trainer else plan.provenance.recipe,
@@ -198,9 +218,8 @@ def run_audit(
         seed=plan.seed if plan.product is None else plan.provenance.seed,
         classes=table.classes,
         versions=versions(),
-        claimed_epsilon=plan.claimed_epsilon
-        if plan.claimed_epsilon is not None
-        else plan.provenance.claimed_epsilon,
+        claimed_epsilon=claimed,
+        promise=promise,
     )
     records = {
         "defender": len(split.defender),
@@ -336,6 +355,18 @@ def _recipe_content(trainer: Trainer) -> str:
     return f"{trainer.recipe} {source} {prepared}"
 
 
+def _promise(trainer: Trainer | None, rows: int) -> Promise | None:
+    """Return what a private trainer promises about a product trained on so many rows."""
+    if not isinstance(trainer, PrivateNetworkTrainer | PrivateModuleTrainer):
+        return None
+    return promise_of(
+        trainer.private,
+        rows=rows,
+        delta=1 / (10 * rows),
+        relation=Relation.ADD_REMOVE,
+    )
+
+
 def _blind(split: Split, seed: int) -> Arrays:
     found = blind_baseline(split, rng=stream(seed, "blind"))
     return {"accuracy": np.array(found.accuracy), "p_value": np.array(found.p_value)}
@@ -354,12 +385,11 @@ def _dossier(
     records: Mapping[str, int],
     plan: AuditPlan,
 ) -> Dossier:
-    claimed = provenance.claimed_epsilon
-    evidence = replace(
-        core.evidence,
-        insider=insider,
-        vulnerability_bound=None if claimed is None else vulnerability_bound(claimed),
-    )
+    claimed, promise = provenance.claimed_epsilon, provenance.promise
+    bound = None if claimed is None else vulnerability_bound(claimed)
+    if promise is not None and promise.holds:
+        bound = promise.advantage  # exact, delta included
+    evidence = replace(core.evidence, insider=insider, vulnerability_bound=bound)
     decision = decide(
         plan.policy,
         evidence,

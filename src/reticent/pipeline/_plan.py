@@ -25,7 +25,7 @@ from reticent.attack import (
 )
 from reticent.errors import InvalidInput
 from reticent.policy import Policy, read_policy
-from reticent.product import FittedProduct, Provenance, Trainer
+from reticent.product import FittedProduct, NetworkProduct, Provenance, Trainer
 from reticent.report import Dossier
 
 __all__ = [
@@ -75,7 +75,7 @@ class AuditPlan:
     ----------
     trainer : Trainer or None
         The recipe of the product; None if only the product is at hand.
-    product : FittedProduct or None
+    product : FittedProduct, NetworkProduct or None
         A product made elsewhere; None to train one on the defender's part.
     answers_only : bool
         Whether there is neither, but only answers saved before.
@@ -110,7 +110,7 @@ class AuditPlan:
     """
 
     trainer: Trainer | None
-    product: FittedProduct | None = None
+    product: FittedProduct | NetworkProduct | None = None
     answers_only: bool = False
     policy: Policy = field(default_factory=lambda: read_policy("default"))
     seed: int = 0
@@ -181,4 +181,4 @@ class AuditResult:
 
     dossier: Dossier
     per_record: PerRecord
-    product: FittedProduct | None
+    product: FittedProduct | NetworkProduct | None

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from reticent._write import write_text
+from reticent.account import Promise
 from reticent.errors import InvalidInput, OutputRefused, UnsafeProduct
 from reticent.product._fitted import FittedProduct
+from reticent.product._network import NETWORK_FILE, NetworkProduct
 
 __all__ = ["Provenance", "load_product", "save_product", "versions"]
 
@@ -22,6 +24,7 @@ _PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib", ".sav", ".pt", ".pth")
 _TRUSTED = frozenset(
     [
         "numpy.dtype",
+        "reticent.train.classifier.PrivateNetworkClassifier",
         "sklearn.calibration._CalibratedClassifier",
         "sklearn.calibration._SigmoidCalibration",
         "sklearn.calibration._TemperatureScaling",
@@ -50,6 +53,19 @@ _TRUSTED = frozenset(
         "xgboost.core.Booster",
         "xgboost.sklearn.XGBClassifier",
         "xgboost.sklearn.XGBRFClassifier",
+        *(
+            f"reticent.train.treatments.{treatment}"
+            for treatment in (
+                "Automatic",
+                "Clip",
+                "ClipThenTanh",
+                "PSAC",
+                "PerLayer",
+                "Sigmoid",
+                "Tanh",
+                "TanhThenClip",
+            )
+        ),
         *(
             f"sklearn.gaussian_process.kernels.{kernel}"
             for kernel in (
@@ -103,6 +119,8 @@ class Provenance:
         How the table was divided: enough to divide it again.
     claimed_epsilon : float or None
         Privacy that whoever trained the product claims; None if nothing is claimed.
+    promise : Promise or None
+        The guarantee of the training, if it has one.
     """
 
     recipe: str = ""
@@ -112,6 +130,7 @@ class Provenance:
     versions: Mapping[str, str] = field(default_factory=dict)
     split: Mapping[str, str] = field(default_factory=dict)
     claimed_epsilon: float | None = None
+    promise: Promise | None = None
 
 
 def versions() -> dict[str, str]:
@@ -136,7 +155,7 @@ def versions() -> dict[str, str]:
 
 
 def save_product(
-    folder: Path | str, product: FittedProduct, provenance: Provenance
+    folder: Path | str, product: FittedProduct | NetworkProduct, provenance: Provenance
 ) -> Path:
     """Write a product and its provenance into a folder; return the folder.
 
@@ -145,32 +164,45 @@ def save_product(
     OutputRefused
         If the folder cannot be written or the product cannot be stored without pickle.
     """
-    import skops.io
-
     folder = Path(folder)
+    learned: tuple[str, ...] = ()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        part = folder / (MODEL_FILE + ".part")
-        part.write_bytes(skops.io.dumps(product.estimator))
-        part.replace(folder / MODEL_FILE)
+        if isinstance(product, NetworkProduct):
+            product.save(folder / NETWORK_FILE)
+        else:
+            part = folder / (MODEL_FILE + ".part")
+            part.write_bytes(_as_skops(product))
+            part.replace(folder / MODEL_FILE)
+            learned = product.learned
     except OSError as error:
         raise OutputRefused(
             f"the product cannot be written to {folder} ({error.strerror or error}); choose another folder."
         ) from error
+    # One folder holds one product: what was there before must not be loaded in its place.
+    other = MODEL_FILE if isinstance(product, NetworkProduct) else NETWORK_FILE
+    (folder / other).unlink(missing_ok=True)
+    content = {**asdict(provenance), "learned": learned}
+    write_text(folder / PROVENANCE_FILE, json.dumps(content, indent=2) + "\n")
+    return folder
+
+
+def _as_skops(product: FittedProduct) -> bytes:
+    import skops.io
+
+    try:
+        return bytes(skops.io.dumps(product.estimator))
     except Exception as error:
         raise OutputRefused(
             f"{type(product.estimator).__name__} cannot be stored without pickle ({error}); "
             "use a scikit-learn or XGBoost model."
         ) from error
-    content = {**asdict(provenance), "learned": product.learned}
-    write_text(folder / PROVENANCE_FILE, json.dumps(content, indent=2) + "\n")
-    return folder
 
 
 def load_product(
     path: Path | str, *, classes: tuple[str, ...], trust: tuple[str, ...] = ()
-) -> tuple[FittedProduct, Provenance]:
-    """Load a product saved with skops, after checking every type in it.
+) -> tuple[FittedProduct | NetworkProduct, Provenance]:
+    """Load a network, or a product saved with skops after checking every type in it.
 
     Parameters
     ----------
@@ -189,11 +221,17 @@ def load_product(
     import skops.io
 
     path = Path(path)
-    file = path / MODEL_FILE if path.is_dir() else path
+    file = path
+    if path.is_dir():
+        network = path / NETWORK_FILE
+        file = network if network.is_file() else path / MODEL_FILE
     if not file.is_file():
         raise InvalidInput(
-            f"there is no product at {path}; pass a folder with {MODEL_FILE} or a .skops file."
+            f"there is no product at {path}; pass a folder with {MODEL_FILE} or {NETWORK_FILE}, or a .skops file."
         )
+    if file.suffix == ".safetensors":
+        made = NetworkProduct.load(file).with_classes(classes)
+        return made, _read_provenance(file.parent / PROVENANCE_FILE)[0]
     with file.open("rb") as handle:
         head = handle.read(4)
     if file.suffix.lower() in _PICKLE_ENDINGS or not head.startswith(b"PK"):
@@ -230,6 +268,11 @@ def _read_provenance(file: Path) -> tuple[Provenance, tuple[str, ...]]:
         content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         content["classes"] = tuple(content.get("classes", ()))
         learned = tuple(content.pop("learned", ()))
+        if content.get("promise") is not None:
+            promise = content["promise"]
+            for name in ("caveats", "public"):
+                promise[name] = tuple(promise.get(name, ()))
+            content["promise"] = Promise(**promise)
         return Provenance(**content), learned
     except (ValueError, TypeError, AttributeError) as error:
         raise InvalidInput(

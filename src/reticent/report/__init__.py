@@ -5,6 +5,7 @@ from reticent.report.html import render_html
 from reticent.report.plan_page import render_plan
 from reticent.report.plan_text import plan_json, print_plan
 from reticent.report.text import print_report, render_short, render_text
+from reticent.report.train_text import print_training
 
 __all__ = [
     "SCHEMA_NAME",
@@ -13,6 +14,7 @@ __all__ = [
     "plan_json",
     "print_plan",
     "print_report",
+    "print_training",
     "render_html",
     "render_plan",
     "render_short",

@@ -284,6 +284,6 @@ def _bound_verdict(dossier: Dossier) -> str:
     if one_each and best.vulnerability.low > bound:
         return (
             bound_words(dossier)
-            + f" The attack {plain(best.name)} reached more, so with delta 0 the claim is not true of this product."
+            + f" The attack {plain(best.name)} reached more, so the claim is not true of this product (with delta 0, if it names none)."
         )
     return bound_words(dossier)

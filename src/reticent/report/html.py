@@ -14,6 +14,7 @@ from reticent.report._sections import (
     pool_section,
     worst_case_section,
 )
+from reticent.report.promise import promise_section
 from reticent.report.words import (
     GLOSSARY,
     LIMIT_WORDS,
@@ -35,6 +36,7 @@ def render_html(dossier: Dossier) -> str:
         _verdict(dossier),
         _scores(dossier),
         _limits(dossier),
+        promise_section(dossier),
         _attacks(dossier),
         worst_case_section(dossier),
         people_section(dossier),

@@ -12,6 +12,7 @@ from rich.text import Text
 from reticent.evidence import Estimate, strongest
 from reticent.policy import Outcome, Verdict
 from reticent.report._dossier import Dossier
+from reticent.report.promise import beside_evidence, promise_sentence
 from reticent.report.words import LIMIT_WORDS, percent, plain
 from reticent.report.words_pool import (
     bound_words,
@@ -85,6 +86,7 @@ def print_report(dossier: Dossier, console: Console) -> None:
             )
         )
     console.print(_limits(dossier))
+    _promise(dossier, console)
     console.print(_attacks(dossier))
     console.print(_worst_case(dossier))
     _say(console, bound_words(dossier))
@@ -104,6 +106,21 @@ def print_report(dossier: Dossier, console: Console) -> None:
         console.print(Padding(Text(f"warning: {warning}", style="yellow"), (0, 2)))
     console.print()
     console.print(Padding(Text(f"Repeat: {dossier.repeat}", style="dim"), (0, 2)))
+
+
+def _promise(dossier: Dossier, console: Console) -> None:
+    """Print what is guaranteed beside what attacks have shown."""
+    promise = dossier.provenance.promise
+    if promise is None:
+        return
+    title = "What is guaranteed" if promise.holds else "What is NOT guaranteed"
+    table = _table(
+        f"{title}, beside what attacks have shown", "statement", "promised", "shown"
+    )
+    for row in beside_evidence(dossier):
+        table.add_row(*row)
+    console.print(table)
+    _say(console, promise_sentence(promise), *(f"Note: {c}." for c in promise.caveats))
 
 
 def _table(title: str, *columns: str, tight: bool = False) -> Table:

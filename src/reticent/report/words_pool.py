@@ -37,6 +37,9 @@ def bound_words(dossier: Dossier) -> str:
     )
     if epsilon is None or bound is None:
         return ""
+    promise = dossier.provenance.promise
+    if promise is not None and promise.holds:
+        return f"What is guaranteed allows a vulnerability, and a difference between groups, of at most {bound:.3f}."
     return (
         f"The claimed epsilon of {epsilon:g} allows a vulnerability, and a difference between groups, of at most "
         f"(e^epsilon - 1 + 2 delta)/(e^epsilon + 1) = {bound:.3f} (delta 0)."

@@ -1,23 +1,59 @@
 """Turn records into products."""
 
+from reticent.train.budget import promise_of, spent, with_noise_for
+from reticent.train.classifier import PrivateNetworkClassifier
 from reticent.train.many import PoolTrainer, train_many
 from reticent.train.models import EstimatorTrainer, standard_preprocessing
-from reticent.train.networks import ModuleTrainer, NetworkProduct, NetworkTrainer
-from reticent.train.recipes import SGD, Adam, Module, Network, Training
-from reticent.train.spec import parse_trainer
+from reticent.train.networks import (
+    ModuleProduct,
+    ModuleTrainer,
+    NetworkTrainer,
+    PrivateModuleTrainer,
+    PrivateNetworkTrainer,
+)
+from reticent.train.recipes import (
+    SGD,
+    Adam,
+    Module,
+    Network,
+    PrivateModule,
+    PrivateNetwork,
+    Training,
+)
+from reticent.train.release import (
+    release_answers,
+    release_choice,
+    release_coordinates,
+    release_numbers,
+)
+from reticent.train.spec import parse_trainer, parse_treatment, spell
 
 __all__ = [
     "SGD",
     "Adam",
     "EstimatorTrainer",
     "Module",
+    "ModuleProduct",
     "ModuleTrainer",
     "Network",
-    "NetworkProduct",
     "NetworkTrainer",
     "PoolTrainer",
+    "PrivateModule",
+    "PrivateModuleTrainer",
+    "PrivateNetwork",
+    "PrivateNetworkClassifier",
+    "PrivateNetworkTrainer",
     "Training",
     "parse_trainer",
+    "parse_treatment",
+    "promise_of",
+    "release_answers",
+    "release_choice",
+    "release_coordinates",
+    "release_numbers",
+    "spell",
+    "spent",
     "standard_preprocessing",
     "train_many",
+    "with_noise_for",
 ]

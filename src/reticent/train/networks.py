@@ -4,7 +4,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,15 +13,26 @@ from numpy.typing import NDArray
 
 from reticent.data import Table
 from reticent.errors import (
+    InvalidInput,
     InvalidPredictions,
     InvalidSpec,
     ReticentError,
     TrainerFailed,
 )
-from reticent.train._encode import Encoder
+from reticent.product import Encoder, NetworkProduct
 from reticent.train._groups import answer_groups, fitting_size, one_torch_thread
+from reticent.train.domain import Domain, learn_domain, read_domain
 from reticent.train.models import first_line
-from reticent.train.recipes import SGD, Adam, Network, Training
+from reticent.train.noise import secure_generator
+from reticent.train.recipes import (
+    SGD,
+    Adam,
+    Network,
+    Private,
+    PrivateModule,
+    PrivateNetwork,
+    Training,
+)
 
 if TYPE_CHECKING:
     from torch import nn
@@ -29,20 +40,28 @@ if TYPE_CHECKING:
     from reticent.train.engine import Networks
     from reticent.train.modules import Modules
 
-__all__ = ["ModuleTrainer", "NetworkProduct", "NetworkTrainer"]
+__all__ = [
+    "ModuleProduct",
+    "ModuleTrainer",
+    "NetworkTrainer",
+    "PrivateModuleTrainer",
+    "PrivateNetworkTrainer",
+]
 
 # Models per pass: more leave the processor's cache, and how many that are depends on how
 # many numbers a layer makes of a batch (benchmarks/engine.py).
 FEW, MANY, SMALL = 25, 50, 4096
 PIECE = 4096  # records asked about at once, so that what a model sees of them stays in cache
 
+Told = Callable[[int], None]
+
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkProduct:
-    """A trained network or module that answers queries about raw records."""
+class ModuleProduct:
+    """A trained module of the user that answers queries about raw records."""
 
     encoder: Encoder
-    networks: "Networks | Modules"
+    module: "Modules"
     centre: NDArray[np.float32]
     scale: NDArray[np.float32]
     warnings: tuple[str, ...] = ()
@@ -51,7 +70,7 @@ class NetworkProduct:
     def predict_proba(self, features: pd.DataFrame) -> NDArray[np.float64]:
         """Return a probability per record and class."""
         answers = _answers(
-            self.networks, self.encoder.matrix(features), self.centre, self.scale
+            self.module, self.encoder.matrix(features), self.centre, self.scale
         )
         return answers.astype(np.float64)
 
@@ -61,7 +80,97 @@ class NetworkProduct:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkTrainer:
+class _Seen:
+    """What models see of records: the numbers, and each model's centre and scale of them."""
+
+    encoder: Encoder
+    matrix: NDArray[np.float32]
+    centres: NDArray[np.float32]
+    scales: NDArray[np.float32]
+    warnings: tuple[str, ...] = ()
+
+
+class _Stackable:
+    """What trainers of networks share: one model, or groups of them, one group a process."""
+
+    recipe: str
+
+    @property
+    def together(self) -> int:
+        """How many models are best trained in one pass."""
+        return FEW
+
+    def train_many(
+        self,
+        table: Table,
+        masks: NDArray[np.bool_],
+        seeds: NDArray[np.int64],
+        *,
+        workers: int,
+        memory: float = 2.0,
+    ) -> NDArray[np.float32]:
+        """Return the answers of one model per mask on all records, shape (M, n, c).
+
+        Groups of models are trained in one pass each, or one by one if they cannot be stacked, one group a
+        process, as large as the memory (in gigabytes, for all processes) allows.
+        """
+        size = fitting_size(
+            self.together,
+            each=self._bytes(table, masks, seeds),
+            models=len(masks),
+            workers=workers,
+            memory=memory,
+        )
+        answer = functools.partial(self._answer_group, table)
+        return answer_groups(answer, masks, seeds, size=size, workers=workers)
+
+    def _answer_group(
+        self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """Return the answers of one group of models, (M, n, c)."""
+        _need_torch()
+        seen = self._see(table, masks, seeds)
+        answers = np.empty(
+            (len(masks), len(table), len(table.classes)), dtype=np.float32
+        )
+        with one_torch_thread():
+            made = self._fit(seen, table, masks, [int(seed) for seed in seeds])
+            for k in range(len(masks)):
+                answers[k] = _answers(
+                    made.of(k), seen.matrix, seen.centres[k], seen.scales[k]
+                )
+        return answers
+
+    def _trained(self, table: Table, seed: int) -> "tuple[_Seen, Networks | Modules]":
+        """Return what one model on all records sees, and the model."""
+        _need_torch()
+        everyone = np.ones((1, len(table)), dtype=bool)
+        seen = self._see(table, everyone, np.array([seed]))
+        with one_torch_thread():
+            return seen, self._fit(seen, table, everyone, [seed])
+
+    def _see(
+        self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
+    ) -> _Seen:
+        encoder = Encoder.of(table)
+        matrix = encoder.matrix(table.features)
+        centres, scales = encoder.standardisation(matrix, masks)
+        return _Seen(encoder=encoder, matrix=matrix, centres=centres, scales=scales)
+
+    def _bytes(
+        self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
+    ) -> int:
+        """Return what one more model adds to a pass."""
+        raise NotImplementedError
+
+    def _fit(
+        self, seen: _Seen, table: Table, masks: NDArray[np.bool_], seeds: list[int]
+    ) -> "Networks | Modules":
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkTrainer(_Stackable):
     """Train multilayer perceptrons on a table; needs the extra ``torch``.
 
     Parameters
@@ -82,34 +191,12 @@ class NetworkTrainer:
 
     def train(self, table: Table, *, seed: int) -> NetworkProduct:
         """Return a network trained on all records of a table."""
-        return _product(self._fit, table, seed)
+        seen, made = self._trained(table, seed)
+        return _network_product(seen, made, table)
 
-    def train_many(
-        self,
-        table: Table,
-        masks: NDArray[np.bool_],
-        seeds: NDArray[np.int64],
-        *,
-        workers: int,
-        memory: float = 2.0,
-    ) -> NDArray[np.float32]:
-        """Return the answers of one network per mask on all records, shape (M, n, c).
-
-        Groups of models are trained in one pass each, one group a process, as large as the
-        memory (in gigabytes, for all processes) allows.
-        """
-        size = fitting_size(
-            self.together,
-            each=self._bytes(table),
-            models=len(masks),
-            workers=workers,
-            memory=memory,
-        )
-        answer = functools.partial(_answer_group, self._fit, table)
-        return answer_groups(answer, masks, seeds, size=size, workers=workers)
-
-    def _bytes(self, table: Table) -> int:
-        """Return what one more model adds to a pass."""
+    def _bytes(
+        self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
+    ) -> int:
         inputs, classes = Encoder.of(table).width, len(table.classes)
         sizes = [inputs, *self.network.hidden, classes]
         parameters = sum(
@@ -127,31 +214,25 @@ class NetworkTrainer:
         )
 
     def _fit(
-        self,
-        matrix: NDArray[np.float32],
-        table: Table,
-        masks: NDArray[np.bool_],
-        seeds: list[int],
-        centres: NDArray[np.float32],
-        scales: NDArray[np.float32],
-    ) -> "Networks":
+        self, seen: _Seen, table: Table, masks: NDArray[np.bool_], seeds: list[int]
+    ) -> "Networks | Modules":
         import torch
 
         from reticent.train.engine import train_networks
 
         return train_networks(
-            torch.from_numpy(matrix),
+            torch.from_numpy(seen.matrix),
             torch.from_numpy(_one_hot(table)),
             masks,
             seeds,
             self.network,
-            centres=torch.from_numpy(centres),
-            scales=torch.from_numpy(scales),
+            centres=torch.from_numpy(seen.centres),
+            scales=torch.from_numpy(seen.scales),
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModuleTrainer:
+class ModuleTrainer(_Stackable):
     """Train modules of the user on a table; needs the extra ``torch``.
 
     Parameters
@@ -172,43 +253,20 @@ class ModuleTrainer:
     recipe: str
     source: str = ""
 
-    @property
-    def together(self) -> int:
-        """How many models are best trained in one pass."""
-        return FEW
-
-    def train(self, table: Table, *, seed: int) -> NetworkProduct:
+    def train(self, table: Table, *, seed: int) -> ModuleProduct:
         """Return a module trained on all records of a table.
 
         If modules of this kind cannot be stacked, the product's warnings say so and why: a
         pool of them takes longer.
         """
-        return _product(self._fit, table, seed)
-
-    def train_many(
-        self,
-        table: Table,
-        masks: NDArray[np.bool_],
-        seeds: NDArray[np.int64],
-        *,
-        workers: int,
-        memory: float = 2.0,
-    ) -> NDArray[np.float32]:
-        """Return the answers of one module per mask on all records, shape (M, n, c).
-
-        Groups of models are trained in one pass each, or one by one if they cannot be
-        stacked, one group a process, as large as the memory (in gigabytes, for all processes)
-        allows.
-        """
-        size = fitting_size(
-            self.together,
-            each=self._bytes(table, masks, seeds),
-            models=len(masks),
-            workers=workers,
-            memory=memory,
+        seen, made = self._trained(table, seed)
+        return ModuleProduct(
+            encoder=seen.encoder,
+            module=made,  # type: ignore[arg-type]
+            centre=seen.centres[0],
+            scale=seen.scales[0],
+            warnings=(*made.warnings, *seen.warnings),
         )
-        answer = functools.partial(_answer_group, self._fit, table)
-        return answer_groups(answer, masks, seeds, size=size, workers=workers)
 
     def _bytes(
         self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
@@ -240,76 +298,235 @@ class ModuleTrainer:
         )
 
     def _fit(
-        self,
-        matrix: NDArray[np.float32],
-        table: Table,
-        masks: NDArray[np.bool_],
-        seeds: list[int],
-        centres: NDArray[np.float32],
-        scales: NDArray[np.float32],
-    ) -> "Modules":
+        self, seen: _Seen, table: Table, masks: NDArray[np.bool_], seeds: list[int]
+    ) -> "Networks | Modules":
         import torch
 
         from reticent.train.modules import train_modules
 
         with _told_in_its_own_words(self.recipe):
             return train_modules(
-                functools.partial(self.make, matrix.shape[1], len(table.classes)),
-                torch.from_numpy(matrix),
+                functools.partial(self.make, seen.matrix.shape[1], len(table.classes)),
+                torch.from_numpy(seen.matrix),
                 torch.from_numpy(_one_hot(table)),
                 masks,
                 seeds,
                 self.training,
-                centres=torch.from_numpy(centres),
-                scales=torch.from_numpy(scales),
+                centres=torch.from_numpy(seen.centres),
+                scales=torch.from_numpy(seen.scales),
             )
 
 
-# Matrix, table, masks, seeds, centres and scales to trained models.
-_Fit = Callable[
-    [
-        NDArray[np.float32],
-        Table,
-        NDArray[np.bool_],
-        list[int],
-        NDArray[np.float32],
-        NDArray[np.float32],
-    ],
-    "Networks | Modules",
-]
+class _Private(_Stackable):
+    """What private trainers share: what a model sees of the columns is declared, or learned with noise."""
+
+    @property
+    def private(self) -> Private:
+        """The recipe."""
+        raise NotImplementedError
+
+    def _trained(
+        self, table: Table, seed: int, told: Told | None = None
+    ) -> "tuple[_Seen, Networks | Modules]":
+        _need_torch()
+        secret = self.private.noise == "secret"
+        domain = self._domain(table, secure_generator() if secret else _seeded(seed))
+        encoder = domain.encoder
+        if encoder.width == 0:
+            raise InvalidInput(
+                f"no column could be learned through the noise from {len(table)} records; declare the columns' values with a "
+                "domain, or bring more records."
+            )
+        centre, scale = domain.standardisation()
+        seen = _Seen(
+            encoder=encoder,
+            matrix=encoder.matrix(table.features),
+            centres=centre[None],
+            scales=scale[None],
+            warnings=tuple(
+                f"the values of {name} were too few to be learned through the noise"
+                for name in domain.unheard
+            ),
+        )
+        everyone = np.ones((1, len(table)), dtype=bool)
+        with one_torch_thread():
+            made = self._fit_with(self.private, seen, table, everyone, [seed], told)
+        return seen, made
+
+    def _domain(self, table: Table, generator: np.random.Generator) -> Domain:
+        recipe = self.private
+        if recipe.domain is not None:
+            return read_domain(recipe.domain, table)
+        return learn_domain(
+            table,
+            noise_multiplier=recipe.domain_noise,
+            failure=recipe.domain_failure,
+            generator=generator,
+        )
+
+    def _see(
+        self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
+    ) -> _Seen:
+        encoder = Encoder.of(table)
+        pairs = [
+            self._domain(
+                table.take(np.flatnonzero(mask)), _seeded(int(seed))
+            ).standardisation(encoder)
+            for mask, seed in zip(masks, seeds, strict=True)
+        ]
+        return _Seen(
+            encoder=encoder,
+            matrix=encoder.matrix(table.features),
+            centres=np.stack([centre for centre, _ in pairs]),
+            scales=np.stack([scale for _, scale in pairs]),
+        )
+
+    def _fit(
+        self, seen: _Seen, table: Table, masks: NDArray[np.bool_], seeds: list[int]
+    ) -> "Networks | Modules":
+        pooled = replace(self.private, noise="seeded")  # a pool is never released
+        return self._fit_with(pooled, seen, table, masks, seeds, None)
+
+    def _fit_with(
+        self,
+        recipe: Private,
+        seen: _Seen,
+        table: Table,
+        masks: NDArray[np.bool_],
+        seeds: list[int],
+        told: Told | None,
+    ) -> "Networks | Modules":
+        raise NotImplementedError
 
 
-def _product(fit: _Fit, table: Table, seed: int) -> NetworkProduct:
-    _need_torch()
-    encoder = Encoder.of(table)
-    matrix = encoder.matrix(table.features)
-    everyone = np.ones((1, len(table)), dtype=bool)
-    centres, scales = encoder.standardisation(matrix, everyone)
-    with one_torch_thread():
-        made = fit(matrix, table, everyone, [seed], centres, scales)
+@dataclass(frozen=True, kw_only=True)
+class PrivateNetworkTrainer(_Private, NetworkTrainer):
+    """Train multilayer perceptrons with differential privacy; needs the extra ``torch``.
+
+    What a network sees of the columns comes from a domain that was declared, or learned with noise, never from the
+    records as they are. Models of a pool are never released: their noise is seeded.
+
+    Parameters
+    ----------
+    network : PrivateNetwork
+        Shape, training, treatment and noise.
+    """
+
+    network: PrivateNetwork
+
+    @property
+    def private(self) -> PrivateNetwork:
+        """The recipe."""
+        return self.network
+
+    def train(
+        self, table: Table, *, seed: int, told: Told | None = None
+    ) -> NetworkProduct:
+        """Return a private network trained on all records of a table.
+
+        Parameters
+        ----------
+        table : Table
+            The records.
+        seed : int
+            Of the initialisation; and of all noise if the recipe says so.
+        told : callable, optional
+            Called with the number of steps done.
+        """
+        seen, made = self._trained(table, seed, told)
+        return _network_product(seen, made, table)
+
+    def _fit_with(
+        self,
+        recipe: Private,
+        seen: _Seen,
+        table: Table,
+        masks: NDArray[np.bool_],
+        seeds: list[int],
+        told: Told | None,
+    ) -> "Networks":
+        import torch
+
+        from reticent.train.private import train_privately
+
+        assert isinstance(recipe, PrivateNetwork)
+        return train_privately(
+            torch.from_numpy(seen.matrix),
+            torch.from_numpy(_one_hot(table)),
+            masks,
+            seeds,
+            recipe,
+            centres=torch.from_numpy(seen.centres),
+            scales=torch.from_numpy(seen.scales),
+            told=told,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateModuleTrainer(_Private, ModuleTrainer):
+    """Train modules of the user with differential privacy; needs the extra ``torch``.
+
+    Parameters
+    ----------
+    training : PrivateModule
+        Training, treatment and noise.
+    """
+
+    training: PrivateModule
+
+    @property
+    def private(self) -> PrivateModule:
+        """The recipe."""
+        return self.training
+
+    def _fit_with(
+        self,
+        recipe: Private,
+        seen: _Seen,
+        table: Table,
+        masks: NDArray[np.bool_],
+        seeds: list[int],
+        told: Told | None,
+    ) -> "Modules":
+        import torch
+
+        from reticent.train.private_modules import train_modules_privately
+
+        with _told_in_its_own_words(self.recipe):
+            return train_modules_privately(
+                functools.partial(self.make, seen.matrix.shape[1], len(table.classes)),
+                torch.from_numpy(seen.matrix),
+                torch.from_numpy(_one_hot(table)),
+                masks,
+                seeds,
+                recipe,
+                centres=torch.from_numpy(seen.centres),
+                scales=torch.from_numpy(seen.scales),
+                told=told,
+            )
+
+
+def _network_product(
+    seen: _Seen, made: "Networks | Modules", table: Table
+) -> NetworkProduct:
+    from reticent.train.engine import Networks
+
+    assert isinstance(made, Networks)
     return NetworkProduct(
-        encoder=encoder,
-        networks=made,
-        centre=centres[0],
-        scale=scales[0],
-        warnings=made.warnings,
+        encoder=seen.encoder,
+        centre=seen.centres[0],
+        scale=seen.scales[0],
+        weights=tuple(w[0].numpy() for w in made.weights),
+        biases=tuple(b[0, :, 0].numpy() for b in made.biases),
+        activation=made.activation,
+        classes=table.classes,
+        warnings=(*made.warnings, *seen.warnings),
     )
 
 
-def _answer_group(
-    fit: _Fit, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
-) -> NDArray[np.float32]:
-    """Return the answers of one group of models, (M, n, c)."""
-    _need_torch()
-    encoder = Encoder.of(table)
-    matrix = encoder.matrix(table.features)
-    centres, scales = encoder.standardisation(matrix, masks)
-    answers = np.empty((len(masks), len(table), len(table.classes)), dtype=np.float32)
-    with one_torch_thread():
-        made = fit(matrix, table, masks, [int(s) for s in seeds], centres, scales)
-        for k in range(len(masks)):
-            answers[k] = _answers(made.of(k), matrix, centres[k], scales[k])
-    return answers
+def _seeded(seed: int) -> np.random.Generator:
+    """Return the generator of a domain that carries no guarantee."""
+    return np.random.default_rng([seed, 3])
 
 
 def _answers(

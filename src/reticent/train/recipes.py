@@ -2,14 +2,14 @@
 
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from reticent.errors import InvalidInput
 from reticent.train.treatments import Clip, Treatment
 
 if TYPE_CHECKING:
-    from reticent.account import Course
+    from reticent.account import Course, Mechanism, PrivateTraining, Relation
 
 __all__ = [
     "SGD",
@@ -104,6 +104,12 @@ class Private:
     noise : str
         ``"secret"``, from system entropy, for what may be released; ``"seeded"`` for experiments, which
         carry no guarantee.
+    domain : str, optional
+        File that declares the values of a table's columns. Without it they are learned, with noise.
+    domain_noise : float
+        Noise multiplier of what is learned of the domain.
+    domain_failure : float
+        Probability that what is learned of the domain betrays a record that stands alone.
     """
 
     epochs: int
@@ -114,6 +120,9 @@ class Private:
     treatment: Treatment = Clip(norm=1.0)  # noqa: RUF009 (it is frozen)
     rows: int | None = None
     noise: str = "secret"
+    domain: str | None = None
+    domain_noise: float = 20.0
+    domain_failure: float = 1e-8
 
     def check(self) -> None:
         """Refuse what would void the guarantee."""
@@ -125,6 +134,11 @@ class Private:
             raise InvalidInput(
                 f"the noise {self.noise!r} is not known; use 'secret' for what may be released or 'seeded' for experiments."
             )
+        if self.domain_noise <= 0 or not 0 < self.domain_failure < 1e-3:
+            raise InvalidInput(
+                f"domain_noise is {self.domain_noise} and domain_failure {self.domain_failure}; the first must be positive and the second a "
+                "probability far below 0.001."
+            )
 
     def course(self, members: int) -> "Course":
         """Return the number of steps and the sampling rate for so many members."""
@@ -132,6 +146,43 @@ class Private:
 
         rows = self.rows or members
         return Course.of_epochs(rows=rows, batch=self.batch, epochs=self.epochs)
+
+    def steps(self, members: int, relation: "Relation") -> "PrivateTraining":
+        """Return what the steps release about the records."""
+        from reticent.account import PrivateTraining
+
+        course = self.course(members)
+        return PrivateTraining(
+            noise_multiplier=self.noise_multiplier,
+            sampling_rate=course.sampling_rate,
+            steps=course.steps,
+            relation=relation,
+        )
+
+    def mechanism(
+        self, members: int, relation: "Relation", *, steps: int | None = None
+    ) -> "Mechanism":
+        """Return all that is released about a table's records: the domain, if it is learned, and the steps.
+
+        Parameters
+        ----------
+        members : int
+            Records of the table.
+        relation : Relation
+            When tables are neighbours.
+        steps : int, optional
+            Only so many of the steps.
+        """
+        from reticent.account import Composition, Failure, Gaussian
+
+        training = self.steps(members, relation)
+        if steps is not None:
+            training = replace(training, steps=steps)
+        if self.domain is not None:
+            return training
+        learned = Gaussian(noise_multiplier=self.domain_noise, relation=relation)
+        alone = Failure(probability=self.domain_failure, relation=relation)
+        return Composition(parts=((training, 1), (learned, 1), (alone, 1)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,17 +4,40 @@ import ast
 import hashlib
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from reticent._check import nearest
 from reticent.errors import InvalidSpec, TrainerFailed
 from reticent.train.models import EstimatorTrainer, first_line, wants_raw_columns
-from reticent.train.networks import ModuleTrainer, NetworkTrainer
-from reticent.train.recipes import SGD, Adam, Module, Network
+from reticent.train.networks import (
+    ModuleTrainer,
+    NetworkTrainer,
+    PrivateModuleTrainer,
+    PrivateNetworkTrainer,
+)
+from reticent.train.recipes import (
+    SGD,
+    Adam,
+    Module,
+    Network,
+    PrivateModule,
+    PrivateNetwork,
+)
+from reticent.train.treatments import (
+    PSAC,
+    Automatic,
+    Clip,
+    ClipThenTanh,
+    PerLayer,
+    Sigmoid,
+    Tanh,
+    TanhThenClip,
+    Treatment,
+)
 
-__all__ = ["parse_trainer"]
+__all__ = ["parse_trainer", "parse_treatment", "spell"]
 
 _PACKAGES = ("sklearn", "xgboost")
 _MAKERS = ("make_pipeline", "make_union", "make_column_transformer")
@@ -63,11 +86,17 @@ def parse_trainer(
     else:
         make = _FromCall(text if is_call else text + "()")
     estimator = make()
+    if isinstance(estimator, PrivateNetwork):
+        return PrivateNetworkTrainer(network=estimator, recipe=text)
     if isinstance(estimator, Network):
         return NetworkTrainer(network=estimator, recipe=text)
     if isinstance(estimator, Module):
         function = _FromModule(estimator.make)
         function.found()  # a name that does not exist is told before the audit begins
+        if isinstance(estimator, PrivateModule):
+            return PrivateModuleTrainer(
+                make=function, training=estimator, recipe=text, source=function.source()
+            )
         return ModuleTrainer(
             make=function, training=estimator, recipe=text, source=function.source()
         )
@@ -182,8 +211,58 @@ def _dotted(node: ast.expr) -> str:
 
 
 _OWN = {
-    f"reticent.{recipe.__name__}": recipe for recipe in (Network, Module, SGD, Adam)
+    f"reticent.{recipe.__name__}": recipe
+    for recipe in (
+        Network,
+        Module,
+        PrivateNetwork,
+        PrivateModule,
+        SGD,
+        Adam,
+        Clip,
+        Automatic,
+        PSAC,
+        PerLayer,
+        Tanh,
+        TanhThenClip,
+        ClipThenTanh,
+        Sigmoid,
+    )
 }
+
+
+def spell(recipe: object) -> str:
+    """Return the text from which :func:`parse_trainer` makes a recipe of this package again.
+
+    Examples
+    --------
+    >>> spell(PrivateNetwork(hidden=(16,), noise_multiplier=1.5, optimiser=SGD(rate=2.0)))
+    'reticent.PrivateNetwork(optimiser=reticent.SGD(rate=2.0), noise_multiplier=1.5, hidden=(16,))'
+    """
+    if not is_dataclass(recipe) or isinstance(recipe, type):
+        return repr(recipe)
+    changed = [
+        f"{field.name}={spell(getattr(recipe, field.name))}"
+        for field in fields(recipe)
+        if getattr(recipe, field.name) != field.default
+    ]
+    return f"reticent.{type(recipe).__name__}({', '.join(changed)})"
+
+
+def parse_treatment(text: str) -> Treatment:
+    """Make a treatment of gradients from its description.
+
+    Examples
+    --------
+    >>> parse_treatment("reticent.Clip(norm=0.5)")
+    Clip(norm=0.5)
+    """
+    made = _FromCall(text if "(" in text else text + "()")()
+    if not isinstance(made, Treatment):
+        raise InvalidSpec(
+            f"{text!r} gives a {type(made).__name__}, which bounds no gradient; write, for example, reticent.Clip(norm=1.0)."
+        )
+    return made
 
 
 def _look_up(name: str) -> Any:

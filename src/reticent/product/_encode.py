@@ -20,6 +20,7 @@ class Encoder:
 
     @classmethod
     def of(cls, table: Table) -> "Encoder":
+        """Return the encoder of all columns and all categories of a table."""
         schema = table.schema
         numbers = [*schema.names(ColumnKind.NUMERIC), *schema.names(ColumnKind.BOOLEAN)]
         categories = [
@@ -32,6 +33,11 @@ class Encoder:
             for name in schema.names(ColumnKind.CATEGORICAL)
         ]
         return cls(numbers=tuple(numbers), categories=tuple(categories))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are looked at."""
+        return (*self.numbers, *(name for name, _ in self.categories))
 
     @property
     def width(self) -> int:

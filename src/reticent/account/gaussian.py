@@ -1,0 +1,106 @@
+r"""Epsilon, delta and the noise of the Gaussian mechanism: the exact relation between the three.
+
+A shift by :math:`\mu` standard deviations is :math:`(\varepsilon, \delta)`-private if and only if
+:math:`\delta \ge \Phi(\mu/2 - \varepsilon/\mu) - e^\varepsilon \Phi(-\mu/2 - \varepsilon/\mu)` (Theorem 8 of [1]_).
+The classical noise is sufficient below an epsilon of 1, and never necessary.
+
+References
+----------
+.. [1] Balle & Wang, "Improving the Gaussian mechanism for differential privacy: analytical calibration and optimal
+   denoising", arXiv:1805.06530.
+"""
+
+import math
+
+from scipy.optimize import brentq
+from scipy.special import erfcx, ndtr
+
+from reticent._check import in_open_unit
+from reticent.errors import InvalidInput
+
+__all__ = ["analytic_noise", "gaussian_delta"]
+
+MARGIN = 1e-9  # by this share the noise is above the root, more than rounding can be
+MOST = 1e6  # noise multiplier; with more, the closed form loses its digits
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    r"""Return the smallest delta at an epsilon of the Gaussian mechanism.
+
+    Since :math:`e^\varepsilon \varphi(b) = \varphi(a)` for the two arguments a and b of the closed form, both terms
+    are :math:`e^{-a^2/2}/2` times a scaled error function: nothing overflows, and digits remain where the
+    terms nearly cancel.
+
+    Parameters
+    ----------
+    mu : float
+        Sensitivity over the standard deviation of the noise, above 0.
+    epsilon : float
+        At least 0.
+
+    Examples
+    --------
+    >>> round(gaussian_delta(1.0, 0.0), 6), f"{gaussian_delta(1.0, 4.37718):.3g}"
+    (0.382925, '1e-05')
+    """
+    a, b = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
+    scale = math.exp(-(a**2) / 2) / 2
+    first = ndtr(a) if a > 0 else scale * erfcx(-a / math.sqrt(2))
+    return max(0.0, float(first - scale * erfcx(-b / math.sqrt(2))))
+
+
+def analytic_noise(epsilon: float, delta: float) -> float:
+    """Return the least noise multiplier with which the Gaussian mechanism has an epsilon and a delta.
+
+    The root of the closed form is found by Brent's method, and a billionth is added: an error would be on the safe side.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0.
+    delta : float
+        In (0, 1).
+
+    Raises
+    ------
+    InvalidInput
+        If no amount of Gaussian noise has them.
+
+    Examples
+    --------
+    >>> round(analytic_noise(4.37718, 1e-5), 5), round(analytic_noise(0.5, 1e-5), 3)
+    (1.0, 7.032)
+    """
+    check_budget(epsilon, delta)
+    low = high = 0.0  # logarithms of mu
+    while gaussian_delta(math.exp(low), epsilon) > delta:
+        low -= 1
+        if low < -math.log(MOST):
+            raise InvalidInput(
+                f"epsilon {epsilon:g} with delta {delta:g} asks for noise of more than {MOST:,.0f} times the sensitivity, which drowns "
+                "every answer; allow more of one of them."
+            )
+    while gaussian_delta(math.exp(high), epsilon) <= delta:
+        high += 1
+
+    def excess(log_mu: float) -> float:
+        # The logarithm is nearly a line; a delta that is no number any more is as small as it gets.
+        found = gaussian_delta(math.exp(log_mu), epsilon)
+        return math.log(max(found, 1e-320)) - math.log(delta)
+
+    root = float(brentq(excess, low, high, xtol=1e-13, rtol=1e-14))
+    return math.exp(-root) * (1 + MARGIN)
+
+
+def check_budget(epsilon: float, delta: float) -> None:
+    """Refuse an epsilon and a delta that Gaussian noise cannot have."""
+    if not 0 <= epsilon < math.inf:
+        raise InvalidInput(
+            f"epsilon is {epsilon}, but a privacy loss is a number from 0 on; ask for a small one, such as 1."
+        )
+    if delta == 0:
+        raise InvalidInput(
+            "delta is 0, but Gaussian noise has no pure epsilon: rare outputs betray more; allow a small delta such as 1e-5, "
+            "or add Laplace noise."
+        )
+    in_open_unit(delta, "delta")

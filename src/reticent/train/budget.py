@@ -1,0 +1,167 @@
+"""From a target to the noise of a private recipe, and from the recipe to the promise of its product."""
+
+import math
+from dataclasses import replace
+from typing import TypeVar
+
+from reticent.account import (
+    Composition,
+    Failure,
+    Gaussian,
+    Group,
+    Mechanism,
+    Promise,
+    Relation,
+    Target,
+    calibrate,
+    guarantee,
+)
+from reticent.account.plan import rounded_up
+from reticent.train.recipes import Private
+
+__all__ = ["promise_of", "spent", "with_noise_for"]
+
+# What learning the domain takes: so much of the noise that one Gaussian release could do with. Squares add up, so
+# the training loses about a hundredth of its own.
+DOMAIN_SHARE = 0.15
+GLANCE = 1e-3  # grid of the privacy loss for what is only shown while training
+
+Recipe = TypeVar("Recipe", bound=Private)
+
+
+def with_noise_for(
+    recipe: Recipe, target: Target, *, rows: int, delta: float, relation: Relation
+) -> Recipe:
+    """Return a recipe with the least noise that meets a target on a table of so many rows.
+
+    Parameters
+    ----------
+    recipe : Private
+        Everything but the noise.
+    target : Target
+        What must hold.
+    rows : int
+        The public number of records, which the returned recipe states.
+    delta : float
+        Of which a hundredth is left for what the learned domain may betray.
+    relation : Relation
+        When tables are neighbours.
+    """
+    recipe = replace(recipe, rows=rows)
+    if recipe.domain is None:
+        whole = calibrate(
+            target, lambda z: Gaussian(noise_multiplier=z, relation=relation)
+        )
+        recipe = replace(
+            recipe,
+            domain_noise=rounded_up(whole / DOMAIN_SHARE),
+            domain_failure=float(f"{delta / 100:.3g}"),
+        )
+
+    def mechanism(noise: float) -> Mechanism:
+        return replace(recipe, noise_multiplier=noise).mechanism(rows, relation)
+
+    return replace(recipe, noise_multiplier=rounded_up(calibrate(target, mechanism)))
+
+
+def promise_of(
+    recipe: Private,
+    *,
+    rows: int,
+    delta: float,
+    relation: Relation,
+    prior: float = 0.5,
+    fpr: float = 0.001,
+    largest_unit: int = 1,
+) -> Promise:
+    """Return what a private recipe promises about a product trained on so many rows.
+
+    Parameters
+    ----------
+    recipe : Private
+        The training.
+    rows : int
+        Records it was trained on.
+    delta : float
+        At which epsilon and the belief are stated.
+    relation : Relation
+        When tables are neighbours.
+    prior, fpr : float
+        Belief before the release, and the rate at which the true-positive rate is stated.
+    largest_unit : int
+        Most rows that one person has.
+    """
+    found = guarantee(recipe.mechanism(rows, relation))
+    course = recipe.course(rows)
+    caveats = []
+    if recipe.noise != "secret":
+        caveats.append(
+            "the noise was drawn from a seed, so whoever knows the seed can subtract it: this product carries no guarantee; train it "
+            "again with noise from system entropy"
+        )
+    if largest_unit > 1:
+        caveats.append(_of_a_person(recipe, rows, delta, relation, largest_unit))
+    public = [
+        f"the number of rows ({recipe.rows or rows:,})",
+        "names and kinds of the columns",
+        "names of the classes",
+        "the settings of the training, as long as they were not chosen by looking at these records",
+    ]
+    if recipe.domain is not None:
+        public.append("the declared values of the columns")
+    return Promise(
+        mechanism=_words(recipe, course.steps),
+        holds=recipe.noise == "secret",
+        relation=relation.value,
+        epsilon=found.epsilon(delta),
+        delta=delta,
+        noise_multiplier=recipe.noise_multiplier,
+        sampling_rate=course.sampling_rate,
+        steps=course.steps,
+        advantage=found.advantage,
+        belief=found.belief(delta, prior=prior),
+        prior=prior,
+        tpr=found.tpr(fpr),
+        fpr=fpr,
+        caveats=tuple(caveats),
+        public=tuple(public),
+    )
+
+
+def spent(
+    recipe: Private, *, rows: int, delta: float, relation: Relation, steps: int
+) -> float:
+    """Return the epsilon that a training has spent after some steps, a little rounded up."""
+    return guarantee(
+        recipe.mechanism(rows, relation, steps=steps), grid=GLANCE
+    ).epsilon(delta)
+
+
+def _of_a_person(
+    recipe: Private, rows: int, delta: float, relation: Relation, size: int
+) -> str:
+    """Return what the promise is worth to a person with several rows."""
+    start = f"the promise is about one row, and a person has up to {size}"
+    if relation != Relation.ADD_REMOVE:
+        return f"{start}, who is protected less"
+    parts: list[tuple[Mechanism, int]] = [
+        (Group(mechanism=recipe.steps(rows, relation), size=size), 1)
+    ]
+    if recipe.domain is None:
+        learned = Gaussian(noise_multiplier=recipe.domain_noise / size)
+        alone = Failure(probability=min(size * recipe.domain_failure, 0.5))
+        parts += [(learned, 1), (alone, 1)]
+    epsilon = guarantee(Composition(parts=tuple(parts)), grid=GLANCE).epsilon(delta)
+    worth = f"{epsilon:.2f}" if math.isfinite(epsilon) else "infinite"
+    return f"{start}: for such a person epsilon is {worth} at the same delta"
+
+
+def _words(recipe: Private, steps: int) -> str:
+    treatment = type(recipe.treatment).__name__
+    words = (
+        f"DP-SGD: {steps:,} steps on Poisson samples of {recipe.batch:,} records on average, gradients treated by {treatment}, normal "
+        f"noise of {recipe.noise_multiplier:g} times their bound"
+    )
+    if recipe.domain is None:
+        words += f"; values of the columns learned with noise of {recipe.domain_noise:g} times the sensitivity"
+    return words

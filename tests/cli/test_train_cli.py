@@ -1,0 +1,212 @@
+"""`reticent train`: a promise that is kept, saved with its product, and audited beside the evidence."""
+
+import contextlib
+import io
+import json
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("torch", reason="the extra `torch` is not installed")
+
+from reticent.cli import main
+
+FAST = ["--epochs", "3", "--hidden", "8"]
+
+
+@dataclass(frozen=True)
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run(*arguments, folder):
+    """Run the command in this process: loading everything anew would take most of the time."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(sys, "argv", ["reticent", *arguments])
+        patch.setattr(sys, "path", [*sys.path])
+        patch.setenv("COLUMNS", "200")
+        with pytest.raises(SystemExit) as ended:
+            main()
+    return Done(ended.value.code, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table of 2,400 people, some with two rows."""
+    made = tmp_path_factory.mktemp("train")
+    rng = np.random.default_rng(0)
+    n = 2400
+    age = rng.normal(45, 12, n).round()
+    city = rng.choice(["Oslo", "Bergen"], n)
+    ill = rng.random(n) < 1 / (1 + np.exp(-(age - 45) / 6 - (city == "Oslo")))
+    pd.DataFrame(
+        {
+            "person": np.arange(n) // 2,
+            "age": age,
+            "city": city,
+            "ill": np.where(ill, "yes", "no"),
+        }
+    ).to_csv(made / "people.csv", index=False)
+    return made
+
+
+TABLE = ["people.csv", "--target", "ill", "--unit", "person"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "key", "limit"),
+    [
+        (["--belief", "0.9"], "belief", 0.9),
+        (["--advantage", "0.2"], "advantage", 0.2),
+        (["--tpr", "0.01", "--fpr", "0.001"], "tpr", 0.01),
+        (["--epsilon", "3", "--delta", "1e-5"], "epsilon", 3.0),
+    ],
+)
+def test_every_target_is_met(folder, asked, key, limit):
+    done = run(
+        "train", *TABLE, *asked, *FAST, "--out", f"to-{key}", "--json", folder=folder
+    )
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    assert made["promise"]["holds"]
+    assert 0.9 * limit < made["promise"][key] <= limit
+    saved = json.loads((folder / f"to-{key}" / "provenance.json").read_text())
+    assert saved["promise"] == made["promise"]
+    assert saved["claimed_epsilon"] == made["promise"]["epsilon"]
+    # Two rows a person: the promise is about one, and says so.
+    assert "a person has up to 2" in made["promise"]["caveats"][0]
+
+
+def test_promise_and_evidence_stand_side_by_side_in_the_audit(folder):
+    trained = run("train", *TABLE, "--epsilon", "4", "--out", "product", folder=folder)
+    assert trained.returncode == 0, trained.stderr
+    assert "Trained with a guarantee" in trained.stdout
+    line = trained.stdout.split("Put it to the test: ")[1].splitlines()[0]
+    assert (
+        line == "reticent audit people.csv --target ill --unit person --product product"
+    )
+    audited = run(
+        *line.split()[1:],
+        "--out",
+        "audit",
+        "--minutes",
+        "0.3",
+        "--pool",
+        "4",
+        folder=folder,
+    )
+    assert audited.returncode in (0, 1, 3), audited.stderr
+    dossier = json.loads((folder / "audit/dossier.json").read_text())
+    promise = dossier["provenance"]["promise"]
+    assert (
+        promise
+        == json.loads((folder / "product/provenance.json").read_text())["promise"]
+    )
+    assert dossier["provenance"]["claimed_epsilon"] == promise["epsilon"]
+    assert dossier["evidence"]["vulnerability_bound"] == promise["advantage"]
+    # The recipe is known, so that the attacks that retrain were run.
+    assert dossier["evidence"]["pool"]["models"] == 4
+    assert "What is guaranteed, beside what attacks have shown" in audited.stdout
+    page = (folder / "audit/report.html").read_text()
+    assert "What is guaranteed" in page
+    assert "attacks can refute a guarantee, not confirm it" in page
+
+
+def test_seeded_noise_carries_no_guarantee_and_says_so(folder):
+    given = [*TABLE, "--epsilon", "3", *FAST, "--seeded", "--out", "seeded"]
+    twice = [run("train", *given, "--json", folder=folder) for _ in range(2)]
+    assert twice[0].stdout == twice[1].stdout
+    made = json.loads(twice[0].stdout)
+    assert made["promise"]["holds"] is False
+    assert (
+        json.loads((folder / "seeded/provenance.json").read_text())["claimed_epsilon"]
+        is None
+    )
+    told = run("train", *given, folder=folder).stdout
+    assert "Trained without a guarantee" in told
+    assert "This product carries no guarantee." in told
+
+
+def test_a_declared_domain_spends_nothing(folder):
+    (folder / "domain.toml").write_text(
+        '[numbers]\nage = [0, 100]\n[categories]\ncity = ["Bergen", "Oslo"]\n'
+    )
+    given = [*TABLE, "--epsilon", "3", *FAST, "--json"]
+    learned, declared = (
+        json.loads(run("train", *given, *more, folder=folder).stdout)
+        for more in (["--out", "a"], ["--domain", "domain.toml", "--out", "b"])
+    )
+    assert (
+        declared["promise"]["noise_multiplier"] < learned["promise"]["noise_multiplier"]
+    )
+    assert "learned with noise" in learned["promise"]["mechanism"]
+    assert "learned with noise" not in declared["promise"]["mechanism"]
+
+
+def test_everything_leaves_nobody_for_an_audit(folder):
+    given = [*TABLE, "--epsilon", "3", *FAST, "--everything", "--out", "all"]
+    done = run("train", *given, folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert "cannot be audited on this table" in done.stdout
+    audited = run("audit", *TABLE, "--product", "all", folder=folder)
+    assert audited.returncode == 2
+    assert "it is not known which rows" in audited.stderr
+
+
+def test_without_a_table_the_built_in_one_is_used(folder):
+    done = run(
+        "train", "--epsilon", "8", *FAST, "--out", "built-in", "--json", folder=folder
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["promise"]["epsilon"] <= 8
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ([], "a plan has one target"),
+        (["--epsilon", "3", "--belief", "0.9"], "a plan has one target"),
+        (
+            ["--epsilon", "3", "--delta", "0"],
+            "delta is 0, but Gaussian noise has no pure epsilon",
+        ),
+        (["--belief", "0.4"], "the highest belief is 0.4"),
+        (["--epsilon", "3", "--batch", "5000"], "larger than the table"),
+        (["--epsilon", "0.0001", "--delta", "1e-12"], "no amount of noise"),
+        (["--epsilon", "3", "--hidden", "many"], "the hidden layers are 'many'"),
+        (["--epsilon", "3", "--treatment", "reticent.SGD()"], "bounds no gradient"),
+        (["--epsilon", "3", "--treatment", "os.system('ls')"], "is not a class of"),
+        (["--epsilon", "3", "--domain", "nowhere.toml"], "cannot be read"),
+        (["--epsilon", "3", "--relation", "cousins"], "the relation 'cousins'"),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_nothing_is_written(folder, asked, words):
+    done = run("train", *TABLE, *asked, "--out", "never", folder=folder)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (folder / "never" / "product.safetensors").exists()
+
+
+def test_a_module_with_batch_norm_is_refused(folder):
+    (folder / "nets.py").write_text(
+        "from torch import nn\n"
+        "def make(inputs, classes):\n"
+        "    return nn.Sequential(nn.Linear(inputs, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, classes))\n"
+    )
+    spec = 'reticent.PrivateModule("nets:make", epochs=1, batch=64)'
+    done = run("audit", *TABLE, "--trainer", spec, "--minutes", "0.1", folder=folder)
+    assert done.returncode == 2
+    assert "BatchNorm1d, which mixes the records of a batch" in done.stderr
+    assert "use nn.GroupNorm or nn.LayerNorm" in done.stderr
