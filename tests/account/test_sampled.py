@@ -153,3 +153,13 @@ def test_hardly_any_noise_betrays_whoever_took_part():
         PrivateTraining(noise_multiplier=0.0015, sampling_rate=0.004, steps=1)
     )
     assert found.advantage == pytest.approx(0.004, rel=1e-3)
+
+
+@pytest.mark.parametrize("noise", [0.03, 0.05])
+def test_losses_that_no_exponential_holds_are_stated_all_the_same(noise):
+    """Seven hundred steps with next to no noise: epsilon in the ten thousands, and everybody is found."""
+    training = PrivateTraining(noise_multiplier=noise, sampling_rate=0.04, steps=700)
+    found = guarantee(training, grid=0.05)
+    assert 700 < found.epsilon(1e-5) < 0.5 * 700 / noise**2
+    assert found.advantage == pytest.approx(1.0)
+    assert found.belief(1e-5) == pytest.approx(1.0)

@@ -1,6 +1,7 @@
 """Private training keeps what its guarantee rests on: who takes part, what is bounded, what is noised."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,6 +81,15 @@ class Told:
             ]
         self.released.append([o.clone() for o in out])
         return out
+
+
+class Nobody(SeededRandomness):
+    """Steps in which nobody takes part."""
+
+    def batches(self, members, rates, steps):
+        for _ in range(steps):
+            index = torch.stack([own[:1] for own in members])
+            yield Batch(index=index, present=torch.zeros_like(index, dtype=torch.bool))
 
 
 def replayed(treatment, X, y, neighbours, seed, steps=6):
@@ -237,6 +247,76 @@ def test_secret_noise_is_never_the_same():
     recipe = recipe_with(noise="secret")
     one, other = (train_privately(X, y, everyone(), [3], recipe) for _ in range(2))
     assert float((one.weights[0] - other.weights[0]).abs().max()) > 1e-3
+
+
+# --- Rotation
+
+
+def test_a_basis_of_the_records_changes_no_answer(seed):
+    """Without noise the very answers, with and without a public scale."""
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.randn(12, 30, generator=generator)
+    y = torch.nn.functional.one_hot(torch.arange(12) % C, C).float()
+    recipe = recipe_with(batch=6, epochs=4, rows=12, activation="tanh", l2=0.01)
+    coins = np.random.default_rng(seed).random((8, 12)) < 0.5
+    views = {}, {"centres": torch.ones(1, 30), "scales": torch.full((1, 30), 2.0)}
+    for view in views:
+        made = [
+            train_privately(
+                X,
+                y,
+                everyone(12),
+                [3],
+                recipe,
+                rotate=r,
+                randomness=Told(coins),
+                **view,
+            )
+            for r in (False, True)
+        ]
+        seen = (X - 1) / 2 if view else X
+        plain, rotated = (networks.probabilities(seen) for networks in made)
+        assert made[1].weights[0].shape == (1, *HIDDEN, 12)
+        assert rotated == pytest.approx(plain, abs=1e-4)
+
+
+def test_a_basis_of_the_records_changes_no_noise(seed):
+    """Steps on empty batches: what a unit answers about a record has the record's length as its deviation."""
+    X = torch.randn(5, 20, generator=torch.Generator().manual_seed(seed))
+    y = torch.nn.functional.one_hot(torch.arange(5) % C, C).float()
+    recipe = recipe_with(hidden=(), rows=5, batch=5, epochs=1, noise_multiplier=0.2)
+    models = 3000
+    for rotate in (False, True):
+        made, start = (
+            train_privately(
+                X,
+                y,
+                everyone(5, models),
+                list(range(models)),
+                recipe if noisy else replace(recipe, noise_multiplier=1e-12),
+                rotate=rotate,
+                randomness=Nobody(range(models)),
+            )
+            for noisy in (True, False)
+        )
+        seen = X if made.basis is None else X @ made.basis
+        moved = torch.einsum("moi,ni->mno", made.weights[0] - start.weights[0], seen)
+        lengths = 0.5 * 0.2 / 5 * X.norm(dim=1)  # rate, noise and batch
+        whitened = (moved / lengths[None, :, None])[:, 0].flatten().double().numpy()
+        assert spread_alarm(whitened) > ALARM
+        assert spread_alarm(1.1 * whitened) < ALARM
+
+
+def test_rotation_is_refused_where_elements_count():
+    X, y = data(0)
+    for changes in ({"treatment": Tanh()}, {"optimiser": Adam()}):
+        with pytest.raises(InvalidInput, match="rotated"):
+            train_privately(X, y, everyone(), [0], recipe_with(**changes), rotate=True)
+    own = {"centres": torch.rand(2, D), "scales": torch.ones(2, D)}
+    with pytest.raises(InvalidInput, match="their own scale"):
+        train_privately(
+            X, y, everyone(models=2), [0, 1], recipe_with(), rotate=True, **own
+        )
 
 
 # --- Who takes part

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 from dp_accounting.pld import common
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.stats import binom
@@ -474,7 +475,9 @@ def _repeated(mechanism: Mechanism, times: int, grid: float) -> Loss:
         )
         return once.loss(grid)
     loss = mechanism.loss(grid)
-    return loss.self_compose(times) if times > 1 else loss
+    # Bounds of very large losses overflow on the way to a truncation that needs none.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return loss.self_compose(times) if times > 1 else loss
 
 
 def _reach(relation: Relation) -> int:

@@ -37,6 +37,7 @@ from reticent.errors import InvalidInput
 
 __all__ = ["TradeOff", "guarantee"]
 
+LARGEST = 700.0  # of losses whose exponential is still a number
 GRID = 1e-4  # of the privacy loss, at the coarsest
 
 
@@ -240,7 +241,7 @@ def _side(pmf: object) -> _Side:
     return _Side(
         losses=losses,
         first=first,
-        second=first * np.exp(-losses),
+        second=np.minimum(first * np.exp(np.minimum(-losses, LARGEST)), 1.0),
         certain=float(dense._infinity_mass),
     )
 
@@ -260,9 +261,11 @@ def _epsilon(side: _Side, delta: float) -> float:
     p = side.first[::-1]
     upper, lower = np.cumsum(p), np.cumsum(side.second[::-1])
     losses = side.losses[::-1]
-    at = upper - np.exp(losses) * lower + side.certain
+    at = upper - np.exp(np.minimum(losses, LARGEST)) * lower + side.certain
     place = int(np.searchsorted(at, delta, side="right"))
     place = min(max(place, 1), len(losses)) - 1
+    if losses[place] >= LARGEST:  # delta(e) is at most the mass above e
+        return float(losses[place])
     mass, other = upper[place] + side.certain - delta, lower[place]
     if mass <= 0:
         return max(0.0, float(losses[place]))

@@ -144,6 +144,7 @@ def versions() -> dict[str, str]:
         "xgboost-cpu",
         "xgboost",
         "torch",
+        "numba",
     )
     found = {}
     for name in names:

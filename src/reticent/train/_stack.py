@@ -69,10 +69,10 @@ class View:
     scales: Tensor | None = None
 
     def batch(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """Return inputs (M, k, ...) and targets (M, k, c) of an index (M, k)."""
+        """Return inputs (M, k, ...) and targets (M, k, c) of an index (M, k); the inputs until the next call."""
         m, k = index.shape
         flat = index.reshape(-1)
-        x = self.inputs.index_select(0, flat).view(m, k, *self.inputs.shape[1:])
+        x = self._taken(flat).view(m, k, *self.inputs.shape[1:])
         if self.centres is not None and self._inverse is not None:
             # In place: a second array of this size would be fetched from the system each step.
             x.sub_(self.centres[:, None]).mul_(self._inverse[:, None])
@@ -83,6 +83,19 @@ class View:
         else:
             y = self.targets[torch.arange(m)[:, None], index]
         return x, y
+
+    def _taken(self, rows: Tensor) -> Tensor:
+        """Return some records, in a place that is used again for every batch, whatever its size."""
+        size = len(rows) * self.inputs[:1].numel()
+        if not self._place or self._place[0].numel() < size:
+            # Room to spare: batches of changing size would fetch it from the system each time.
+            self._place[:] = [torch.empty(size + size // 4, dtype=self.inputs.dtype)]
+        place = self._place[0][:size].view(len(rows), *self.inputs.shape[1:])
+        return torch.index_select(self.inputs, 0, rows, out=place)
+
+    @functools.cached_property
+    def _place(self) -> list[Tensor]:
+        return []
 
     @functools.cached_property
     def _inverse(self) -> Tensor | None:

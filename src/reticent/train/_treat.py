@@ -225,7 +225,7 @@ class Column:
 
     def scaled(self, factor: Tensor) -> Sum:
         """Return the sum, (M, out, 1)."""
-        return Sum(whole=torch.bmm(self.above, factor[..., None]))
+        return Sum(whole=(self.above * factor[:, None]).sum(2, keepdim=True))
 
     def bent_squares(self, inner: Tensor) -> Tensor:
         """Return the squared lengths."""
@@ -233,8 +233,8 @@ class Column:
 
     def bent(self, inner: Tensor, outer: Tensor) -> Sum:
         """Return the sum, (M, out, 1)."""
-        bent = torch.tanh(inner[:, None] * self.above)
-        return Sum(whole=torch.bmm(bent, outer[..., None]))
+        bent = torch.tanh(inner[:, None] * self.above).mul_(outer[:, None])
+        return Sum(whole=bent.sum(2, keepdim=True))
 
     def only(self, kept: Tensor) -> "Column":
         """Return the gradients with those that are not kept set to zero."""
@@ -303,8 +303,9 @@ def treated_sums(
     """
     squares = [_total([piece.squares() for piece in layer]) for layer in layers]
     whole = _total(squares)
-    kept = present & torch.isfinite(whole)
-    if not bool(torch.isfinite(whole).all()):
+    finite = torch.isfinite(whole)
+    kept = present & finite
+    if not bool(finite.all()):
         layers = [[piece.only(kept) for piece in layer] for layer in layers]
         squares = [torch.where(kept, square, 0.0) for square in squares]
         whole = torch.where(kept, whole, 0.0)

@@ -43,11 +43,14 @@ class Networks:
         Biases of the layers.
     activation : str
         What hidden units do.
+    basis : Tensor, shape (d, r), optional
+        If networks were trained on coordinates in a basis: they know nothing of what lies outside it.
     """
 
     weights: tuple[Tensor, ...]
     biases: tuple[Tensor, ...]
     activation: str = "relu"
+    basis: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.weights[0])
@@ -64,6 +67,7 @@ class Networks:
             weights=tuple(w[own] for w in self.weights),
             biases=tuple(b[own] for b in self.biases),
             activation=self.activation,
+            basis=self.basis,
         )
 
     def probabilities(self, inputs: Tensor) -> NDArray[np.float32]:
@@ -77,6 +81,8 @@ class Networks:
         pieces = []
         for start in range(0, inputs.shape[-2], 4096):
             piece = inputs[..., start : start + 4096, :]
+            if self.basis is not None:
+                piece = piece @ self.basis
             if piece.ndim == 2:
                 piece = piece.expand(len(self), *piece.shape)
             layers = forward(

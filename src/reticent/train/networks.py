@@ -51,6 +51,9 @@ __all__ = [
 # Models per pass: more leave the processor's cache, and how many that are depends on how
 # many numbers a layer makes of a batch (benchmarks/engine.py).
 FEW, MANY, SMALL = 25, 50, 4096
+ROTATED = (
+    0.7  # records per column below which a basis of the records is worth its making
+)
 PIECE = 4096  # records asked about at once, so that what a model sees of them stays in cache
 
 Told = Callable[[int], None]
@@ -350,7 +353,9 @@ class _Private(_Stackable):
         )
         everyone = np.ones((1, len(table)), dtype=bool)
         with one_torch_thread():
-            made = self._fit_with(self.private, seen, table, everyone, [seed], told)
+            made = self._fit_with(
+                self.private, seen, table, everyone, [seed], told=told
+            )
         return seen, made
 
     def _domain(self, table: Table, generator: np.random.Generator) -> Domain:
@@ -385,7 +390,7 @@ class _Private(_Stackable):
         self, seen: _Seen, table: Table, masks: NDArray[np.bool_], seeds: list[int]
     ) -> "Networks | Modules":
         pooled = replace(self.private, noise="seeded")  # a pool is never released
-        return self._fit_with(pooled, seen, table, masks, seeds, None)
+        return self._fit_with(pooled, seen, table, masks, seeds, pooled=True)
 
     def _fit_with(
         self,
@@ -394,7 +399,9 @@ class _Private(_Stackable):
         table: Table,
         masks: NDArray[np.bool_],
         seeds: list[int],
-        told: Told | None,
+        *,
+        told: Told | None = None,
+        pooled: bool = False,
     ) -> "Networks | Modules":
         raise NotImplementedError
 
@@ -443,13 +450,18 @@ class PrivateNetworkTrainer(_Private, NetworkTrainer):
         table: Table,
         masks: NDArray[np.bool_],
         seeds: list[int],
-        told: Told | None,
+        *,
+        told: Told | None = None,
+        pooled: bool = False,
     ) -> "Networks":
         import torch
 
-        from reticent.train.private import train_privately
+        from reticent.train.private import can_rotate, train_privately
 
         assert isinstance(recipe, PrivateNetwork)
+        rows, width = seen.matrix.shape
+        # Only in pools, whose models are never asked about other records, and in one scale.
+        rotate = pooled and recipe.domain is not None and rows < ROTATED * width
         return train_privately(
             torch.from_numpy(seen.matrix),
             torch.from_numpy(_one_hot(table)),
@@ -458,6 +470,7 @@ class PrivateNetworkTrainer(_Private, NetworkTrainer):
             recipe,
             centres=torch.from_numpy(seen.centres),
             scales=torch.from_numpy(seen.scales),
+            rotate=rotate and can_rotate(recipe),
             told=told,
         )
 
@@ -486,7 +499,9 @@ class PrivateModuleTrainer(_Private, ModuleTrainer):
         table: Table,
         masks: NDArray[np.bool_],
         seeds: list[int],
-        told: Told | None,
+        *,
+        told: Told | None = None,
+        pooled: bool = False,
     ) -> "Modules":
         import torch
 

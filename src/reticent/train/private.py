@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from reticent.errors import InvalidInput
 from reticent.train._stack import Descent, View, members_of
 from reticent.train._treat import Column, Outer, Piece, Sum, treated_sums
 from reticent.train.engine import Networks, backward, forward, stacked_parameters
@@ -27,8 +28,9 @@ from reticent.train.randomness import (
     margin,
 )
 from reticent.train.recipes import SGD, Private, PrivateNetwork
+from reticent.train.treatments import PerLayer, Scaling
 
-__all__ = ["Follower", "randomness_of", "train_privately"]
+__all__ = ["Follower", "can_rotate", "randomness_of", "train_privately"]
 
 
 def train_privately(
@@ -40,6 +42,7 @@ def train_privately(
     *,
     centres: Tensor | None = None,
     scales: Tensor | None = None,
+    rotate: bool = False,
     randomness: Randomness | None = None,
     told: Callable[[int], None] | None = None,
 ) -> Networks:
@@ -54,17 +57,27 @@ def train_privately(
         Of the initialisation, which needs no secret; and of batches and noise, if they are seeded.
     recipe : PrivateNetwork
         Shape, training, treatment and noise.
+    rotate : bool
+        Whether to train on coordinates of the records in a basis of their own, which is faster if they have more
+        columns than there are records and changes nothing about the distribution of the answers on these
+        records. The networks know nothing of others, so this is for pools, not for products.
     randomness : Randomness, optional
         Batches and noise in place of the recipe's: whoever watches or replays a training passes it.
     told : callable, optional
         Called with the number of steps done after each.
     """
     view = View(inputs=inputs, targets=targets, centres=centres, scales=scales)
+    basis = None
+    if rotate:
+        _refuse_rotation(recipe)
+        basis, view = _rotated(view)
     members = members_of(masks, seeds, view)
     courses = [recipe.course(len(own)) for own in members]
     generators = [torch.Generator().manual_seed(int(seed)) for seed in seeds]
     sizes = [inputs.shape[1], *recipe.hidden, targets.shape[-1]]
     weights, biases = stacked_parameters(sizes, generators)
+    if basis is not None:
+        weights[0] = weights[0] @ basis
     follower = Follower(
         list(zip(weights, biases, strict=True)), [recipe.l2, 0.0] * len(weights), recipe
     )
@@ -82,7 +95,42 @@ def train_privately(
         if told is not None:
             told(done + 1)
     return Networks(
-        weights=tuple(weights), biases=tuple(biases), activation=recipe.activation
+        weights=tuple(weights),
+        biases=tuple(biases),
+        activation=recipe.activation,
+        basis=basis,
+    )
+
+
+def can_rotate(recipe: Private) -> bool:
+    """Whether training commutes with rotations of the inputs: lengths and normal noise do, elements do not."""
+    by_length = isinstance(recipe.treatment, Scaling | PerLayer)
+    return by_length and isinstance(recipe.optimiser, SGD)
+
+
+def _refuse_rotation(recipe: Private) -> None:
+    if not can_rotate(recipe):
+        raise InvalidInput(
+            f"{type(recipe.treatment).__name__} with {type(recipe.optimiser).__name__} looks at single elements of gradients, so inputs "
+            "cannot be rotated; use a clip and SGD, or leave rotate out."
+        )
+
+
+def _rotated(view: View) -> tuple[Tensor, View]:
+    """Return a basis of the records, (d, r), and the view of their coordinates in it."""
+    seen = view.inputs
+    if view.centres is not None and view.scales is not None:
+        if bool(
+            (view.centres != view.centres[:1]).any()
+            or (view.scales != view.scales[:1]).any()
+        ):
+            raise InvalidInput(
+                "models see the records each in their own scale, so there is no common basis; leave rotate out."
+            )
+        seen = ((seen - view.centres[0]) / view.scales[0]).nan_to_num(0.0)
+    basis, coordinates = torch.linalg.qr(seen.double().T)
+    return basis.float(), View(
+        inputs=coordinates.T.float().contiguous(), targets=view.targets
     )
 
 

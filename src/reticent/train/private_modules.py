@@ -233,12 +233,7 @@ def _piece(
     if isinstance(layer, nn.Conv2d):
         if not is_weight:
             return Whole(gradients=delta.sum((2, 3))[None])
-        assert not isinstance(layer.padding, str)
-        windows = nn.functional.unfold(
-            below, layer.kernel_size, layer.dilation, layer.padding, layer.stride
-        )
-        made = torch.bmm(delta.flatten(2), windows.transpose(1, 2))
-        return Whole(gradients=made.view(1, len(delta), *parameter.shape))
+        return Whole(gradients=_of_kernels(layer, below, delta)[None])
     if isinstance(layer, nn.GroupNorm):
         if is_weight:
             delta = delta * nn.functional.group_norm(
@@ -253,6 +248,35 @@ def _piece(
     inner = len(layer.normalized_shape)
     outer = tuple(range(1, delta.ndim - inner))
     return Whole(gradients=(delta.sum(outer) if outer else delta)[None])
+
+
+def _of_kernels(layer: nn.Conv2d, below: Tensor, delta: Tensor) -> Tensor:
+    """Return the gradients of a convolution's kernels, (batch, out, in, height, width).
+
+    A gradient is the product of deltas and the windows that each of them has looked at. Channels stay innermost, so that
+    windows are copied in long pieces.
+    """
+    assert not isinstance(layer.padding, str)
+    (tall, wide), (down, across) = layer.kernel_size, layer.dilation
+    seen = below.permute(0, 2, 3, 1)
+    if any(layer.padding):
+        up, side = layer.padding
+        seen = nn.functional.pad(seen, (0, 0, side, side, up, up))
+    windows = seen.unfold(1, (tall - 1) * down + 1, layer.stride[0])
+    windows = windows.unfold(2, (wide - 1) * across + 1, layer.stride[1])
+    windows = windows[
+        ..., ::down, ::across
+    ]  # records, rows, columns, in, height, width
+    records, rows, columns, channels = windows.shape[:4]
+    inner = channels >= wide
+    if inner:
+        windows = windows.permute(0, 1, 2, 4, 5, 3)
+    flat = windows.reshape(records, rows * columns, -1)
+    above = delta.permute(0, 2, 3, 1).reshape(records, rows * columns, -1)
+    made = torch.bmm(above.transpose(1, 2), flat)
+    if inner:
+        return made.view(records, -1, tall, wide, channels).permute(0, 1, 4, 2, 3)
+    return made.view(records, -1, channels, tall, wide)
 
 
 def _can_tap(layer: nn.Module, own: Sequence[nn.Parameter]) -> bool:

@@ -93,12 +93,17 @@ class Randomness(Protocol):
     def release(
         self, sums: Sequence[Sum], *, bound: float, noise_multiplier: float
     ) -> list[Tensor]:
-        """Return the sums with normal noise added, so many times the bound on a record's share."""
+        """Return the sums with normal noise added, so many times the bound on a record's share.
+
+        What is returned is the caller's until the next release.
+        """
         ...
 
 
 class SeededRandomness:
     """Randomness that a seed repeats, for each model by itself. Carries no guarantee.
+
+    With the extra ``compiled`` noise is drawn by a compiled generator, whose numbers are others than PyTorch's.
 
     Parameters
     ----------
@@ -110,8 +115,9 @@ class SeededRandomness:
 
     def __init__(self, seeds: Sequence[int]) -> None:
         self._samplers = [_generator(seed, 1) for seed in seeds]
-        self._noises = [_generator(seed, 2) for seed in seeds]
-        self._drawn: list[Tensor] = []
+        self._fills = [_filler(seed) for seed in seeds]
+        self._places: list[Tensor] = []  # where what is released lies, until the next
+        self._ahead: list[Tensor] = []  # noise of steps to come
 
     def batches(
         self, members: Sequence[Tensor], rates: Sequence[float], steps: int
@@ -129,26 +135,35 @@ class SeededRandomness:
         self, sums: Sequence[Sum], *, bound: float, noise_multiplier: float
     ) -> list[Tensor]:
         """Return the sums with noise."""
-        formed = [s.shape for s in sums]
-        if not self._drawn:
-            self._drawn = self._draw(sum(math.prod(shape[1:]) for shape in formed))
-        noise, released, at = self._drawn.pop(), [], 0
-        for total, shape in zip(sums, formed, strict=True):
-            size = math.prod(shape[1:])
-            # In one piece: matrix products into strided places are done one by one.
-            part = noise[:, at : at + size].contiguous().view(shape)
-            released.append(total.onto(part, noise_multiplier * bound))
-            at += size
-        return released
+        shapes = [total.shape for total in sums]
+        if [tuple(place.shape) for place in self._places] != shapes:
+            self._places = [torch.empty(shape) for shape in shapes]
+        self._fill()
+        return [
+            total.onto(place, noise_multiplier * bound)
+            for total, place in zip(sums, self._places, strict=True)
+        ]
 
-    def _draw(self, parameters: int) -> list[Tensor]:
-        """Return normal numbers for some steps ahead, each (M, parameters)."""
+    def _fill(self) -> None:
+        """Put normal numbers into all places, for small models those of some steps at once."""
+        size = sum(place[0].numel() for place in self._places)
         # How many steps must not depend on how many models: a model's noise is its own.
-        ahead = max(1, DRAWN // parameters)
-        drawn = torch.empty(len(self._noises), ahead, parameters)
-        for own, generator in zip(drawn, self._noises, strict=True):
-            own.normal_(generator=generator)
-        return list(drawn.unbind(1))
+        ahead = DRAWN // size
+        if ahead < 2:
+            for place in self._places:
+                for own, fill in zip(place, self._fills, strict=True):
+                    fill(own)
+            return
+        if not self._ahead:
+            drawn = torch.empty(len(self._fills), ahead, size)
+            for own, fill in zip(drawn, self._fills, strict=True):
+                fill(own)
+            self._ahead = list(drawn.unbind(1))
+        noise, at = self._ahead.pop(), 0
+        for place in self._places:
+            width = place[0].numel()
+            place.view(len(place), -1).copy_(noise[:, at : at + width])
+            at += width
 
 
 class SecretRandomness:
@@ -193,10 +208,25 @@ def _grid(bound: float, parameters: int) -> float:
     return float(2.0 ** math.floor(math.log2(1e-5 * bound / math.sqrt(parameters))))
 
 
+def _mixed(seed: int, stream: int) -> int:
+    """Return a seed of its own for each use of a seed."""
+    found = np.random.SeedSequence([int(seed), stream]).generate_state(1, np.uint64)
+    return int(found[0]) >> 1
+
+
 def _generator(seed: int, stream: int) -> torch.Generator:
-    """Return a generator of its own for each use of a seed."""
-    mixed = np.random.SeedSequence([int(seed), stream]).generate_state(1, np.uint64)[0]
-    return torch.Generator().manual_seed(int(mixed) >> 1)
+    return torch.Generator().manual_seed(_mixed(seed, stream))
+
+
+def _filler(seed: int) -> Callable[[Tensor], object]:
+    """Return what fills a tensor with a model's next normal numbers, compiled if it can be."""
+    try:
+        from reticent.train._compiled import fill_normal, new_state
+    except ImportError:
+        generator = _generator(seed, 2)
+        return lambda place: place.normal_(generator=generator)
+    state = new_state(_mixed(seed, 2))
+    return lambda place: fill_normal(place.view(-1).numpy(), state)
 
 
 def _batches(
@@ -251,5 +281,6 @@ def _taken(
         places.append(last + np.cumsum(gaps(count)))
         last = int(places[-1][-1])
     row = np.concatenate(places)
-    row = row[row < length]
-    return row // members, row % members
+    row = row[: np.searchsorted(row, length)]
+    step = row // members
+    return step, row - step * members
