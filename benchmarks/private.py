@@ -23,7 +23,7 @@ from reticent.train.private_modules import train_modules_privately
 from reticent.train.recipes import SGD, Network, PrivateModule, PrivateNetwork, Training
 from reticent.train.treatments import TanhThenClip
 
-ROUNDS = 4
+ROUNDS = 8
 Run = Callable[[], int]  # trains, and returns how many model-steps it took
 
 

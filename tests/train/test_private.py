@@ -60,7 +60,7 @@ class Told:
         self.coins, self.outputs, self.noise = coins, outputs, noise
         self.queries, self.released = [], []
 
-    def batches(self, members, rates, steps):
+    def batches(self, members, rates, *, steps, expected):
         for coin in self.coins[:steps]:
             rows = members[0][torch.from_numpy(coin[members[0].numpy()])]
             index = torch.cat([rows, members[0][:1]])[None]
@@ -86,7 +86,7 @@ class Told:
 class Nobody(SeededRandomness):
     """Steps in which nobody takes part."""
 
-    def batches(self, members, rates, steps):
+    def batches(self, members, rates, *, steps, expected):
         for _ in range(steps):
             index = torch.stack([own[:1] for own in members])
             yield Batch(index=index, present=torch.zeros_like(index, dtype=torch.bool))
@@ -326,7 +326,11 @@ def taken(randomness, records, rate, steps):
     """Return who took part, (steps, records)."""
     coins = np.zeros((steps, records), dtype=bool)
     members = [torch.arange(records)]
-    for step, batch in enumerate(randomness.batches(members, [rate], steps)):
+    for step, batch in enumerate(
+        randomness.batches(
+            members, [rate], steps=steps, expected=max(1, round(rate * records))
+        )
+    ):
         rows = batch.index[0][batch.present[0]].numpy()
         assert len(set(rows)) == len(rows)
         coins[step, rows] = True

@@ -29,6 +29,7 @@ from reticent.train import (
     SGD,
     PrivateNetwork,
     PrivateNetworkTrainer,
+    fitting_batch,
     parse_treatment,
     promise_of,
     spell,
@@ -40,8 +41,6 @@ __all__ = ["TrainOptions", "train"]
 
 EPOCHS, RATE = 30, 1.0
 HIDDEN = (32,)
-STEPS_PER_EPOCH = 20  # a batch of a twentieth of the table, up to the largest
-SMALLEST_BATCH, LARGEST_BATCH = 16, 8192
 MARKS = 5  # how often the budget spent so far is worked out
 
 
@@ -135,10 +134,7 @@ def train(options: TrainOptions) -> int:
 
 def _network(options: TrainOptions, rows: int) -> PrivateNetwork:
     """Return the recipe; what is not asked for follows from the number of rows alone."""
-    batch = options.batch
-    if batch is None:
-        fitting = 2 ** round(np.log2(max(rows / STEPS_PER_EPOCH, 1)))
-        batch = int(min(max(fitting, SMALLEST_BATCH), LARGEST_BATCH, rows))
+    batch = fitting_batch(rows) if options.batch is None else options.batch
     return PrivateNetwork(
         hidden=_widths(options.hidden),
         activation="tanh",

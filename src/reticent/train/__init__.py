@@ -19,6 +19,7 @@ from reticent.train.recipes import (
     PrivateModule,
     PrivateNetwork,
     Training,
+    fitting_batch,
 )
 from reticent.train.release import (
     release_answers,
@@ -44,6 +45,7 @@ __all__ = [
     "PrivateNetworkClassifier",
     "PrivateNetworkTrainer",
     "Training",
+    "fitting_batch",
     "parse_trainer",
     "parse_treatment",
     "promise_of",

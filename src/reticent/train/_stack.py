@@ -84,6 +84,14 @@ class View:
             y = self.targets[torch.arange(m)[:, None], index]
         return x, y
 
+    def lengths(self, index: Tensor) -> Tensor | None:
+        """Return the squared lengths (M, k) of inputs, if they are the same for all models."""
+        return None if self.centres is not None else self._lengths[index]
+
+    @functools.cached_property
+    def _lengths(self) -> Tensor:
+        return self.inputs.flatten(1).square().sum(1)
+
     def _taken(self, rows: Tensor) -> Tensor:
         """Return some records, in a place that is used again for every batch, whatever its size."""
         size = len(rows) * self.inputs[:1].numel()

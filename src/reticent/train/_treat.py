@@ -113,14 +113,18 @@ class Outer:
         Deltas.
     below : Tensor, (M, in, batch)
         Activations.
+    lengths : Tensor, (M, batch), optional
+        Squared lengths of the activations, if they are known.
     """
 
     above: Tensor
     below: Tensor
+    lengths: Tensor | None = None
 
     def squares(self) -> Tensor:
         """Return the products of both squared lengths."""
-        return _squares(self.above) * _squares(self.below)
+        below = _squares(self.below) if self.lengths is None else self.lengths
+        return _squares(self.above) * below
 
     def scaled(self, factor: Tensor) -> Sum:
         """Return the sum as a product of scaled deltas and activations."""

@@ -26,28 +26,12 @@ from reticent.account import (
 from reticent.account.plan import rounded_up
 from reticent.errors import InvalidInput, InvalidPredictions, InvalidSpec
 from reticent.train._groups import one_torch_thread
-from reticent.train.recipes import SGD, PrivateNetwork
+from reticent.train.recipes import SGD, PrivateNetwork, fitting_batch
 from reticent.train.treatments import Clip, Treatment
 
-__all__ = ["PrivateNetworkClassifier", "fitting_batch"]
+__all__ = ["PrivateNetworkClassifier"]
 
-STEPS_PER_EPOCH = 20  # a batch of a twentieth of the records, up to the largest
-SMALLEST_BATCH, LARGEST_BATCH = 16, 8192
 PRIOR, FPR = 0.5, 0.001  # at which the promise states belief and true-positive rate
-
-
-def fitting_batch(rows: int) -> int:
-    """Return a batch for so many records: about a twentieth, a power of two, from 16 to 8192.
-
-    It follows from the public number of records alone, so that it betrays nothing.
-
-    Examples
-    --------
-    >>> fitting_batch(4_000), fitting_batch(10), fitting_batch(10**7)
-    (256, 10, 8192)
-    """
-    fitting: int = 2 ** round(math.log2(max(rows / STEPS_PER_EPOCH, 1)))
-    return min(max(fitting, SMALLEST_BATCH), LARGEST_BATCH, rows)
 
 
 class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -75,7 +59,7 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     epochs : int
         Passes over the records, on average.
     batch : int, optional
-        Records per step, on average; :func:`fitting_batch` of the rows if not given.
+        Records per step, on average; :func:`reticent.train.recipes.fitting_batch` of the rows if not given.
     rate, momentum : float
         Of stochastic gradient descent; above 0, and in [0, 1).
     l2 : float

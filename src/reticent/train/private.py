@@ -84,7 +84,12 @@ def train_privately(
     if randomness is None:
         randomness = randomness_of(recipe, seeds)
     steps = max(course.steps for course in courses)
-    batches = randomness.batches(members, [c.sampling_rate for c in courses], steps)
+    batches = randomness.batches(
+        members,
+        [course.sampling_rate for course in courses],
+        steps=steps,
+        expected=recipe.batch,
+    )
     for done, batch in enumerate(batches):
         active = None
         if any(course.steps <= done for course in courses):
@@ -212,7 +217,11 @@ def _gradients(
     x, y = view.batch(batch.index)
     activations = forward(weights, biases, x.transpose(1, 2), recipe.activation)
     delta = torch.softmax(activations.pop(), 1).sub_(y.transpose(1, 2))
+    lengths = view.lengths(batch.index)
     return [
-        (Outer(above=above, below=below), Column(above=above))
-        for _, above, below in backward(weights, activations, delta, None, recipe)
+        (
+            Outer(above=above, below=below, lengths=None if layer else lengths),
+            Column(above=above),
+        )
+        for layer, above, below in backward(weights, activations, delta, None, recipe)
     ][::-1]

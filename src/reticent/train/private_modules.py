@@ -98,7 +98,9 @@ def _train_one(
         recipe,
     )
     course = recipe.course(len(members))
-    batches = randomness.batches([members], [course.sampling_rate], course.steps)
+    batches = randomness.batches(
+        [members], [course.sampling_rate], steps=course.steps, expected=recipe.batch
+    )
     for done, batch in enumerate(batches):
         rows = batch.index[0][batch.present[0]]
         totals = [torch.zeros_like(p)[None] for p in parameters]

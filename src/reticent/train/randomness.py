@@ -21,6 +21,7 @@ References
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -85,9 +86,17 @@ class Randomness(Protocol):
         ...
 
     def batches(
-        self, members: Sequence[Tensor], rates: Sequence[float], steps: int
+        self,
+        members: Sequence[Tensor],
+        rates: Sequence[float],
+        *,
+        steps: int,
+        expected: int,
     ) -> Iterator[Batch]:
-        """Yield the batch of every step: each member takes part with a probability, by itself."""
+        """Yield the batch of every step: each member takes part with a probability, by itself.
+
+        The expected size of a batch says how many are worth drawing at once.
+        """
         ...
 
     def release(
@@ -120,7 +129,12 @@ class SeededRandomness:
         self._ahead: list[Tensor] = []  # noise of steps to come
 
     def batches(
-        self, members: Sequence[Tensor], rates: Sequence[float], steps: int
+        self,
+        members: Sequence[Tensor],
+        rates: Sequence[float],
+        *,
+        steps: int,
+        expected: int,
     ) -> Iterator[Batch]:
         """Yield the batch of every step."""
 
@@ -129,7 +143,7 @@ class SeededRandomness:
             own = self._samplers[model]
             return drawn.geometric_(rates[model], generator=own).numpy()
 
-        return _batches(gaps, members, rates, steps)
+        return _batches(gaps, members, rates, steps, max(1, BLOCK // expected))
 
     def release(
         self, sums: Sequence[Sum], *, bound: float, noise_multiplier: float
@@ -167,40 +181,67 @@ class SeededRandomness:
 
 
 class SecretRandomness:
-    """Randomness that nobody can repeat, on an integer grid. For one model."""
+    """Randomness that nobody can repeat, on an integer grid. For one model.
+
+    The noise of the next step is drawn while this one is computed, by a thread of its own.
+    """
 
     secret = True
 
     def __init__(self) -> None:
-        self._generator = secure_generator()
+        self._sampler, self._noise = secure_generator(), secure_generator()
+        self._thread = ThreadPoolExecutor(1)
+        self._next: tuple[float, Future[Tensor]] | None = None
 
     def batches(
-        self, members: Sequence[Tensor], rates: Sequence[float], steps: int
+        self,
+        members: Sequence[Tensor],
+        rates: Sequence[float],
+        *,
+        steps: int,
+        expected: int,
     ) -> Iterator[Batch]:
         """Yield the batch of every step."""
 
         def gaps(model: int, count: int) -> NDArray[np.int64]:
-            return self._generator.geometric(rates[model], count)
+            return self._sampler.geometric(rates[model], count)
 
-        return _batches(gaps, members, rates, steps)
+        return _batches(gaps, members, rates, steps, max(1, BLOCK // expected))
 
     def release(
         self, sums: Sequence[Sum], *, bound: float, noise_multiplier: float
     ) -> list[Tensor]:
         """Return the sums with noise, each a multiple of the grid."""
         formed = [total.formed() for total in sums]
-        grid = _grid(bound, sum(total.numel() for total in formed))
-        released = []
+        size = sum(total.numel() for total in formed)
+        grid = _grid(bound, size)
+        noise = self._whole_noise(size, noise_multiplier * bound / grid)
+        released, at = [], 0
         for total in formed:
-            noise = self._generator.standard_normal(total.numel())
-            noise *= noise_multiplier * bound / grid
-            np.rint(noise, out=noise)
-            query = np.rint(total.double().numpy().ravel() / grid)
+            query = total.flatten().double().div_(grid).round_()
             # Integers below 2^53: their sum is exact, and so is its product with a power of two.
-            query += noise
-            query *= grid
-            released.append(torch.from_numpy(query).view(total.shape).float())
+            query.add_(noise[at : at + len(query)]).mul_(grid)
+            released.append(query.float().view(total.shape))
+            at += len(query)
         return released
+
+    def _whole_noise(self, size: int, deviation: float) -> Tensor:
+        """Return whole noise of a deviation, and have the next drawn."""
+
+        def draw() -> Tensor:
+            drawn = self._noise.standard_normal(size)
+            drawn *= deviation
+            return torch.from_numpy(np.rint(drawn, out=drawn))
+
+        ready = self._next
+        self._next = deviation, self._thread.submit(draw)
+        if ready is not None and ready[0] == deviation:
+            noise = ready[1].result()
+            if len(noise) == size:
+                return noise
+        noise = self._next[1].result()
+        self._next = deviation, self._thread.submit(draw)
+        return noise
 
 
 def _grid(bound: float, parameters: int) -> float:
@@ -234,53 +275,49 @@ def _batches(
     members: Sequence[Tensor],
     rates: Sequence[float],
     steps: int,
+    ahead: int,
 ) -> Iterator[Batch]:
-    """Yield the batch of every step from the gaps between those who take part."""
-    # How many steps ahead must not depend on the other models: a model's draws are its own.
-    largest = max(rate * len(own) for rate, own in zip(rates, members, strict=True))
-    ahead = max(1, BLOCK // 2 ** math.ceil(math.log2(max(largest, 1.0))))
+    """Yield the batch of every step from the gaps between those who take part, drawn some steps ahead."""
     for start in range(0, steps, ahead):
-        some = min(ahead, steps - start)
-        taken = [
-            _taken(functools.partial(gaps, m), len(own), rates[m], some)
-            for m, own in enumerate(members)
-        ]
-        counts = np.stack([np.bincount(step, minlength=some) for step, _ in taken])
+        some = np.arange(min(ahead, steps - start))
+        rows, cuts = [], []
+        for m, own in enumerate(members):
+            row = _taken(functools.partial(gaps, m), len(own), rates[m], len(some))
+            rows.append(row)
+            cuts.append(np.searchsorted(row, len(own) * np.arange(len(some) + 1)))
+        counts = np.diff(np.stack(cuts), axis=1)
         # Whole vectors of eight: odd widths are slow, and an empty batch is a batch.
         widths = 8 * np.maximum(1, -(-counts.max(axis=0) // 8))
-        index = torch.empty(len(members), some, int(widths.max()), dtype=torch.int64)
-        for m, (own, (step, who)) in enumerate(zip(members, taken, strict=True)):
-            index[m] = own[0]
-            first = np.concatenate([[0], np.cumsum(counts[m])[:-1]])
-            place = np.arange(len(step)) - first[step]
-            index[m, torch.from_numpy(step), torch.from_numpy(place)] = own[
-                torch.from_numpy(who)
-            ]
-        for s in range(some):
-            width = int(widths[s])
+        width = int(widths.max())
+        index = np.empty((len(members), len(some), width), dtype=np.int64)
+        for m, (own, row) in enumerate(zip(members, rows, strict=True)):
+            index[m] = int(own[0])
+            who = row - np.repeat(len(own) * some, counts[m])
+            shift = np.repeat(width * some - cuts[m][:-1], counts[m])
+            index[m].ravel()[np.arange(len(row)) + shift] = own.numpy()[who]
+        taken = torch.from_numpy(index)
+        for s in some:
+            own_width = int(widths[s])
             yield Batch(
-                index=index[:, s, :width],
-                present=torch.arange(width)[None]
+                index=taken[:, s, :own_width],
+                present=torch.arange(own_width)[None]
                 < torch.from_numpy(counts[:, s])[:, None],
             )
 
 
 def _taken(
     gaps: Callable[[int], NDArray[np.int64]], members: int, rate: float, steps: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return step and member of everyone who takes part in some steps.
+) -> NDArray[np.int64]:
+    """Return who takes part in some steps, as places in one long row of members after members.
 
-    Steps and members are one long row of coin flips; between two successes lies a geometric number.
+    The row is one of coin flips; between two successes lies a geometric number.
     """
-    if rate == 1:
-        row = np.arange(steps * members)
-        return row // members, row % members
     length, last, places = steps * members, -1, []
+    if rate == 1:
+        return np.arange(length)
     while last < length:
         count = int(rate * (length - last) + 4 * math.sqrt(rate * length)) + 8
         places.append(last + np.cumsum(gaps(count)))
         last = int(places[-1][-1])
     row = np.concatenate(places)
-    row = row[: np.searchsorted(row, length)]
-    step = row // members
-    return step, row - step * members
+    return row[: np.searchsorted(row, length)]

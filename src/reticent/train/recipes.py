@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 from reticent.errors import InvalidInput
 from reticent.train.treatments import Clip, Treatment
 
+STEPS_PER_EPOCH = 20  # a batch of a twentieth of the records, up to the largest
+SMALLEST_BATCH, LARGEST_BATCH = 16, 8192
+
 if TYPE_CHECKING:
     from reticent.account import Course, Mechanism, PrivateTraining, Relation
 
@@ -20,6 +23,7 @@ __all__ = [
     "PrivateModule",
     "PrivateNetwork",
     "Training",
+    "fitting_batch",
 ]
 
 
@@ -83,6 +87,20 @@ class Network:
             raise InvalidInput(
                 f"the activation {self.activation!r} is not known; use 'relu' or 'tanh'."
             )
+
+
+def fitting_batch(rows: int) -> int:
+    """Return a batch for so many records: about a twentieth, a power of two, from 16 to 8192.
+
+    It follows from the public number of records alone, so that it betrays nothing.
+
+    Examples
+    --------
+    >>> fitting_batch(4_000), fitting_batch(10), fitting_batch(10**7)
+    (256, 10, 8192)
+    """
+    fitting: int = 2 ** round(math.log2(max(rows / STEPS_PER_EPOCH, 1)))
+    return min(max(fitting, SMALLEST_BATCH), LARGEST_BATCH, rows)
 
 
 @dataclass(frozen=True, kw_only=True)
