@@ -84,9 +84,14 @@ def _small_pool() -> list[str]:
 
 
 def _large_pool() -> list[str]:
-    """A pool of networks 1280-512-256-128-10 at batch 20."""
+    """A pool of networks 1280-512-256-128-10 at batch 20, 120 steps each."""
     return _pool(
-        (1280, 512, 256, 128, 10), batch=20, rows=400, models=(10, 25), theirs=10
+        (1280, 512, 256, 128, 10),
+        batch=20,
+        rows=400,
+        models=(10, 25),
+        theirs=20,
+        epochs=6,
     )
 
 
@@ -97,11 +102,12 @@ def _pool(
     rows: int,
     models: tuple[int, ...],
     theirs: int,
+    epochs: int = 2,
 ) -> list[str]:
     X, y = _records(rows, shape[0], shape[-1])
     recipe = PrivateNetwork(
         hidden=shape[1:-1],
-        epochs=2,
+        epochs=epochs,
         batch=batch,
         noise="seeded",
         optimiser=SGD(rate=0.01),

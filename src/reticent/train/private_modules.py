@@ -255,8 +255,8 @@ def _piece(
 def _of_kernels(layer: nn.Conv2d, below: Tensor, delta: Tensor) -> Tensor:
     """Return the gradients of a convolution's kernels, (batch, out, in, height, width).
 
-    A gradient is the product of deltas and the windows that each of them has looked at. Channels stay innermost, so that
-    windows are copied in long pieces.
+    A gradient is the product of deltas and the windows that each of them has looked at. Whatever lies innermost is long:
+    channels if there are many, else the columns of the image, so that windows are copied in long pieces.
     """
     assert not isinstance(layer.padding, str)
     (tall, wide), (down, across) = layer.kernel_size, layer.dilation
@@ -270,15 +270,14 @@ def _of_kernels(layer: nn.Conv2d, below: Tensor, delta: Tensor) -> Tensor:
         ..., ::down, ::across
     ]  # records, rows, columns, in, height, width
     records, rows, columns, channels = windows.shape[:4]
-    inner = channels >= wide
-    if inner:
-        windows = windows.permute(0, 1, 2, 4, 5, 3)
-    flat = windows.reshape(records, rows * columns, -1)
     above = delta.permute(0, 2, 3, 1).reshape(records, rows * columns, -1)
-    made = torch.bmm(above.transpose(1, 2), flat)
-    if inner:
+    if channels >= wide:
+        flat = windows.permute(0, 1, 2, 4, 5, 3).reshape(records, rows * columns, -1)
+        made = torch.bmm(above.transpose(1, 2), flat)
         return made.view(records, -1, tall, wide, channels).permute(0, 1, 4, 2, 3)
-    return made.view(records, -1, channels, tall, wide)
+    flat = windows.permute(0, 3, 4, 5, 1, 2).reshape(records, -1, rows * columns)
+    made = torch.bmm(flat, above).transpose(1, 2)
+    return made.reshape(records, -1, channels, tall, wide)
 
 
 def _can_tap(layer: nn.Module, own: Sequence[nn.Parameter]) -> bool:
