@@ -18,10 +18,10 @@ from torch.func import functional_call, grad, vmap
 
 from reticent.train.engine import train_networks
 from reticent.train.modules import train_modules
-from reticent.train.private import train_privately
-from reticent.train.private_modules import train_modules_privately
+from reticent.train.private.modules import train_modules_privately
+from reticent.train.private.networks import train_privately
+from reticent.train.private.treatments import TanhThenClip
 from reticent.train.recipes import SGD, Network, PrivateModule, PrivateNetwork, Training
-from reticent.train.treatments import TanhThenClip
 
 ROUNDS = 8
 Run = Callable[[], int]  # trains, and returns how many model-steps it took

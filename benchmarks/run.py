@@ -13,6 +13,7 @@ BENCHMARKS = (
     ("ltu.py",),
     ("audit.py",),
     ("engine.py",),
+    ("private.py",),
     ("peers.py", "--targets", "forest", "--seeds", "1"),
 )
 

@@ -23,6 +23,7 @@ MODULES = (
     "reticent.evidence",
     "reticent.attack",
     "reticent.train",
+    "reticent.train.private",
     "reticent.product",
     "reticent.data",
     "reticent.testing",

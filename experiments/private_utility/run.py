@@ -24,8 +24,8 @@ import data
 from reticent._write import write_text
 from reticent.account import Budget, Course, Plan, make_plan
 from reticent.train import SGD, PrivateNetwork
-from reticent.train.private import train_privately
-from reticent.train.treatments import Clip
+from reticent.train.private.networks import train_privately
+from reticent.train.private.treatments import Clip
 
 RESULTS = Path(__file__).parent / "results.json"
 PAGE = Path("docs/experiments/private_utility.md")

@@ -64,7 +64,10 @@ def test_the_api_page_is_up_to_date(reference):
 
 def test_the_api_page_knows_every_package(reference):
     source = ROOT / "src" / "reticent"
-    packages = {f"reticent.{f.parent.name}" for f in source.glob("*/__init__.py")}
+    packages = {
+        "reticent." + ".".join(f.parent.relative_to(source).parts)
+        for f in source.glob("*/**/__init__.py")
+    }
     modules = {f"reticent.{f.stem}" for f in source.glob("[!_]*.py")}
     assert packages | modules | {"reticent"} == {*reference.MODULES, "reticent.cli"}
 

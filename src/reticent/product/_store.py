@@ -24,7 +24,7 @@ _PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib", ".sav", ".pt", ".pth")
 _TRUSTED = frozenset(
     [
         "numpy.dtype",
-        "reticent.train.classifier.PrivateNetworkClassifier",
+        "reticent.train.private.classifier.PrivateNetworkClassifier",
         "sklearn.calibration._CalibratedClassifier",
         "sklearn.calibration._SigmoidCalibration",
         "sklearn.calibration._TemperatureScaling",
@@ -54,7 +54,7 @@ _TRUSTED = frozenset(
         "xgboost.sklearn.XGBClassifier",
         "xgboost.sklearn.XGBRFClassifier",
         *(
-            f"reticent.train.treatments.{treatment}"
+            f"reticent.train.private.treatments.{treatment}"
             for treatment in (
                 "Automatic",
                 "Clip",

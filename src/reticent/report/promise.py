@@ -50,7 +50,9 @@ def beside_evidence(dossier: Dossier) -> list[tuple[str, str, str]]:
     shown = f"at least {max(evidence.epsilon.low, 0.0):.2f} (could have shown {evidence.epsilon_ceiling:.2f})"
     rates = ""
     if best.fpr == promise.fpr:
-        rates = f"{plain(best.name)}: {best.tpr_at_fpr}"
+        found = best.tpr_at_fpr
+        low, high = percent(found.low), percent(found.high)
+        rates = f"{plain(best.name)}: {percent(found.value)} [{low}, {high}]"
     attacks = [shown, "", f"{plain(best.name)}: {best.vulnerability}", rates]
     return [
         (*row, what) for row, what in zip(promise_rows(promise), attacks, strict=True)

@@ -1,7 +1,5 @@
 """Turn records into products."""
 
-from reticent.train.budget import promise_of, spent, with_noise_for
-from reticent.train.classifier import PrivateNetworkClassifier
 from reticent.train.many import PoolTrainer, train_many
 from reticent.train.models import EstimatorTrainer, standard_preprocessing
 from reticent.train.networks import (
@@ -10,6 +8,14 @@ from reticent.train.networks import (
     NetworkTrainer,
     PrivateModuleTrainer,
     PrivateNetworkTrainer,
+)
+from reticent.train.private.budget import promise_of, spent, with_noise_for
+from reticent.train.private.classifier import PrivateNetworkClassifier
+from reticent.train.private.release import (
+    release_answers,
+    release_choice,
+    release_coordinates,
+    release_numbers,
 )
 from reticent.train.recipes import (
     SGD,
@@ -20,12 +26,6 @@ from reticent.train.recipes import (
     PrivateNetwork,
     Training,
     fitting_batch,
-)
-from reticent.train.release import (
-    release_answers,
-    release_choice,
-    release_coordinates,
-    release_numbers,
 )
 from reticent.train.spec import parse_trainer, parse_treatment, spell
 

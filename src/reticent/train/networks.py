@@ -21,9 +21,9 @@ from reticent.errors import (
 )
 from reticent.product import Encoder, NetworkProduct
 from reticent.train._groups import answer_groups, fitting_size, one_torch_thread
-from reticent.train.domain import Domain, learn_domain, read_domain
 from reticent.train.models import first_line
-from reticent.train.noise import secure_generator
+from reticent.train.private.domain import Domain, learn_domain, read_domain
+from reticent.train.private.noise import secure_generator
 from reticent.train.recipes import (
     SGD,
     Adam,
@@ -456,7 +456,7 @@ class PrivateNetworkTrainer(_Private, NetworkTrainer):
     ) -> "Networks":
         import torch
 
-        from reticent.train.private import can_rotate, train_privately
+        from reticent.train.private.networks import can_rotate, train_privately
 
         assert isinstance(recipe, PrivateNetwork)
         rows, width = seen.matrix.shape
@@ -505,7 +505,7 @@ class PrivateModuleTrainer(_Private, ModuleTrainer):
     ) -> "Modules":
         import torch
 
-        from reticent.train.private_modules import train_modules_privately
+        from reticent.train.private.modules import train_modules_privately
 
         with _told_in_its_own_words(self.recipe):
             return train_modules_privately(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from reticent.errors import InvalidInput
-from reticent.train.treatments import Clip, Treatment
+from reticent.train.private.treatments import Clip, Treatment
 
 STEPS_PER_EPOCH = 20  # a batch of a twentieth of the records, up to the largest
 SMALLEST_BATCH, LARGEST_BATCH = 16, 8192

@@ -17,15 +17,7 @@ from reticent.train.networks import (
     PrivateModuleTrainer,
     PrivateNetworkTrainer,
 )
-from reticent.train.recipes import (
-    SGD,
-    Adam,
-    Module,
-    Network,
-    PrivateModule,
-    PrivateNetwork,
-)
-from reticent.train.treatments import (
+from reticent.train.private.treatments import (
     PSAC,
     Automatic,
     Clip,
@@ -35,6 +27,14 @@ from reticent.train.treatments import (
     Tanh,
     TanhThenClip,
     Treatment,
+)
+from reticent.train.recipes import (
+    SGD,
+    Adam,
+    Module,
+    Network,
+    PrivateModule,
+    PrivateNetwork,
 )
 
 __all__ = ["parse_trainer", "parse_treatment", "spell"]
@@ -237,7 +237,7 @@ def spell(recipe: object) -> str:
     Examples
     --------
     >>> spell(PrivateNetwork(hidden=(16,), noise_multiplier=1.5, optimiser=SGD(rate=2.0)))
-    'reticent.PrivateNetwork(optimiser=reticent.SGD(rate=2.0), noise_multiplier=1.5, hidden=(16,))'
+    'reticent.PrivateNetwork(hidden=(16,), optimiser=reticent.SGD(rate=2.0), noise_multiplier=1.5)'
     """
     if not is_dataclass(recipe) or isinstance(recipe, type):
         return repr(recipe)

@@ -2,7 +2,7 @@
 
 The step of :mod:`reticent.train.engine` with three changes: who takes part is a coin flip per record (Poisson
 sampling), each record's gradient is treated, and the sum is released with noise before anything follows it. Gradients
-of single records are never made: see :mod:`reticent.train._treat`.
+of single records are never made: see :mod:`reticent.train.private._sums`.
 
 What the guarantee rests on, and where it is kept: the denominator is a public constant, not the
 size of the batch; an empty batch is released with noise and counts as a step; a gradient that is not finite counts as zero;
@@ -18,17 +18,17 @@ from torch import Tensor
 
 from reticent.errors import InvalidInput
 from reticent.train._stack import Descent, View, members_of
-from reticent.train._treat import Column, Outer, Piece, Sum, treated_sums
 from reticent.train.engine import Networks, backward, forward, stacked_parameters
-from reticent.train.randomness import (
+from reticent.train.private._sums import Column, Outer, Piece, Sum, treated_sums
+from reticent.train.private.randomness import (
     Batch,
     Randomness,
     SecretRandomness,
     SeededRandomness,
     margin,
 )
+from reticent.train.private.treatments import PerLayer, Scaling
 from reticent.train.recipes import SGD, Private, PrivateNetwork
-from reticent.train.treatments import PerLayer, Scaling
 
 __all__ = ["Follower", "can_rotate", "randomness_of", "train_privately"]
 

@@ -33,14 +33,14 @@ from reticent.train import (  # noqa: E402
     SGD,
     PrivateNetwork,
     promise_of,
-    treatments,
 )
-from reticent.train.classifier import (  # noqa: E402
+from reticent.train.private import treatments  # noqa: E402
+from reticent.train.private.classifier import (  # noqa: E402
     PrivateNetworkClassifier,
     fitting_batch,
 )
-from reticent.train.private import train_privately  # noqa: E402
-from reticent.train.treatments import Clip, PerLayer, TanhThenClip  # noqa: E402
+from reticent.train.private.networks import train_privately  # noqa: E402
+from reticent.train.private.treatments import Clip, PerLayer, TanhThenClip  # noqa: E402
 
 D = 6
 BOUNDS = (-4.0, 4.0)

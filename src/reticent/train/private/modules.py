@@ -17,11 +17,11 @@ from torch.func import functional_call, grad, vmap
 
 from reticent.errors import InvalidInput
 from reticent.train._stack import View, members_of
-from reticent.train._treat import Column, Outer, Piece, Sum, Whole
 from reticent.train._trial import made_with
 from reticent.train.modules import Modules, laid_out, wants_channels_last
-from reticent.train.private import Follower, randomness_of
-from reticent.train.randomness import Randomness
+from reticent.train.private._sums import Column, Outer, Piece, Sum, Whole
+from reticent.train.private.networks import Follower, randomness_of
+from reticent.train.private.randomness import Randomness
 from reticent.train.recipes import Private
 
 __all__ = ["gradients_of_records", "train_modules_privately"]

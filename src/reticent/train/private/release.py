@@ -10,9 +10,9 @@ released. So the mechanism's whole guarantee holds, in any dimension. Rounding m
 step, which adds up to :math:`\gamma\sqrt{k}` to the L2 sensitivity and :math:`\gamma k` to the L1 sensitivity;
 the noise is scaled to the sum, about 0.05 % more than the mechanism says at most.
 
-How the noise is drawn, from :func:`reticent.train.noise.secure_generator` always:
+How the noise is drawn, from :func:`reticent.train.private.noise.secure_generator` always:
 
-- Laplace noise, randomised answers and choices are exact, by whole numbers (:mod:`reticent.train._exact`). The
+- Laplace noise, randomised answers and choices are exact, by whole numbers (:mod:`reticent.train.private._exact`). The
   exponential mechanism proposes outcomes uniformly and accepts by exact coins, so no weight is ever computed.
 - Normal noise is the sum of two normal draws in double precision, a large one and one of 32 steps, rounded. The small
   one blurs the gaps between the numbers that the large one can be: the probability of a step, and with it
@@ -41,8 +41,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reticent.errors import InvalidInput
-from reticent.train._exact import choice_by_weight, rounded_laplace
-from reticent.train.noise import secure_generator
+from reticent.train.private._exact import choice_by_weight, rounded_laplace
+from reticent.train.private.noise import secure_generator
 
 if TYPE_CHECKING:
     from reticent.account import (

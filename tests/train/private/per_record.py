@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from reticent.train.treatments import (
+from reticent.train.private.treatments import (
     PSAC,
     Automatic,
     Clip,

@@ -23,20 +23,20 @@ from reticent.account import (
 )
 from reticent.errors import InvalidInput
 from reticent.evidence import estimate_share
-from reticent.train import release as release_module
 from reticent.train import (
     release_answers,
     release_choice,
     release_coordinates,
     release_numbers,
 )
-from reticent.train._exact import (
+from reticent.train.private import release as release_module
+from reticent.train.private._exact import (
     bernoulli_exp,
     choice_by_weight,
     exp_successes,
     rounded_laplace,
 )
-from reticent.train.noise import secure_generator
+from reticent.train.private.noise import secure_generator
 
 FALSE_ALARM = 1e-6
 N = 100_000

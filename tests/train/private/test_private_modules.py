@@ -11,15 +11,15 @@ from torch import nn  # noqa: E402
 
 from reticent.account import Relation  # noqa: E402
 from reticent.errors import InvalidInput  # noqa: E402
-from reticent.train import private_modules  # noqa: E402
-from reticent.train._treat import Outer, treated_sums  # noqa: E402
-from reticent.train.private_modules import (  # noqa: E402
+from reticent.train.private import modules as private_modules  # noqa: E402
+from reticent.train.private._sums import Outer, treated_sums  # noqa: E402
+from reticent.train.private.modules import (  # noqa: E402
     gradients_of_records,
     train_modules_privately,
     trained_layers,
 )
+from reticent.train.private.treatments import Clip, sensitivity  # noqa: E402
 from reticent.train.recipes import SGD, Private, PrivateModule  # noqa: E402
-from reticent.train.treatments import Clip, sensitivity  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -14,17 +14,17 @@ from per_record import TREATMENTS, close, treated  # noqa: E402
 from reticent.account import Relation  # noqa: E402
 from reticent.errors import InvalidInput  # noqa: E402
 from reticent.train._stack import Descent  # noqa: E402
-from reticent.train._treat import Sum  # noqa: E402
 from reticent.train.engine import initial_parameters  # noqa: E402
-from reticent.train.private import train_privately  # noqa: E402
-from reticent.train.randomness import (  # noqa: E402
+from reticent.train.private._sums import Sum  # noqa: E402
+from reticent.train.private.networks import train_privately  # noqa: E402
+from reticent.train.private.randomness import (  # noqa: E402
     Batch,
     SecretRandomness,
     SeededRandomness,
     margin,
 )
+from reticent.train.private.treatments import Clip, Tanh, sensitivity  # noqa: E402
 from reticent.train.recipes import SGD, Adam, PrivateNetwork  # noqa: E402
-from reticent.train.treatments import Clip, Tanh, sensitivity  # noqa: E402
 
 N, D, C, HIDDEN = 40, 6, 3, (5,)
 ALARM = 1e-6  # false alarms of each statistical test

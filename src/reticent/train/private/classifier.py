@@ -26,8 +26,8 @@ from reticent.account import (
 from reticent.account.plan import rounded_up
 from reticent.errors import InvalidInput, InvalidPredictions, InvalidSpec
 from reticent.train._groups import one_torch_thread
+from reticent.train.private.treatments import Clip, Treatment
 from reticent.train.recipes import SGD, PrivateNetwork, fitting_batch
-from reticent.train.treatments import Clip, Treatment
 
 __all__ = ["PrivateNetworkClassifier"]
 
@@ -310,7 +310,7 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         treatment = Clip(norm=1.0) if self.treatment is None else self.treatment
         if not isinstance(treatment, Treatment) or isinstance(treatment, type):
             raise InvalidInput(
-                f"the treatment {treatment!r} bounds no gradient; pass, for example, Clip(norm=1.0) of reticent.train.treatments."
+                f"the treatment {treatment!r} bounds no gradient; pass, for example, Clip(norm=1.0) of reticent.train.private.treatments."
             )
         batch = (
             fitting_batch(rows) if self.batch is None else _count(self.batch, "batch")
@@ -371,7 +371,7 @@ def _trained(
         raise InvalidSpec(
             "networks are trained with PyTorch, which is not installed; install reticent[torch]."
         ) from error
-    from reticent.train.private import train_privately
+    from reticent.train.private.networks import train_privately
 
     with one_torch_thread():
         made = train_privately(

@@ -10,8 +10,8 @@ from per_record import TREATMENTS, close, treated  # noqa: E402
 
 from reticent.account import Relation  # noqa: E402
 from reticent.errors import InvalidInput  # noqa: E402
-from reticent.train._treat import Column, Outer, Whole, treated_sums  # noqa: E402
-from reticent.train.treatments import (  # noqa: E402
+from reticent.train.private._sums import Column, Outer, Whole, treated_sums  # noqa: E402
+from reticent.train.private.treatments import (  # noqa: E402
     Automatic,
     Clip,
     ClipThenTanh,

@@ -7,7 +7,7 @@ from scipy import stats
 
 from reticent.data import table_from_frame
 from reticent.errors import InvalidInput
-from reticent.train.domain import Domain, learn_domain, read_domain
+from reticent.train.private.domain import Domain, learn_domain, read_domain
 
 ALARM = 1e-6
 
@@ -67,7 +67,7 @@ def test_a_category_of_one_record_is_listed_with_the_stated_probability(seed):
 
 
 def test_counts_get_whole_noise_of_the_declared_deviation(seed):
-    from reticent.train.domain import _noisy
+    from reticent.train.private.domain import _noisy
 
     drawn = _noisy(np.zeros(20_000, dtype=np.int64), 30.0, np.random.default_rng(seed))
     assert np.array_equal(drawn, np.rint(drawn))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from reticent.errors import InvalidInput
-from reticent.train.treatments import (
+from reticent.train.private.treatments import (
     ClipThenTanh,
     Filter,
     PerLayer,

@@ -20,8 +20,8 @@ from reticent.train import (
     spent,
     with_noise_for,
 )
+from reticent.train.private.treatments import TanhThenClip
 from reticent.train.recipes import SGD
-from reticent.train.treatments import TanhThenClip
 
 ROWS, DELTA = 5000, 1e-5
 

@@ -30,8 +30,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from reticent.train._treat import Sum
-from reticent.train.noise import secure_generator
+from reticent.train.private._sums import Sum
+from reticent.train.private.noise import secure_generator
 
 __all__ = [
     "Batch",
@@ -262,7 +262,7 @@ def _generator(seed: int, stream: int) -> torch.Generator:
 def _filler(seed: int) -> Callable[[Tensor], object]:
     """Return what fills a tensor with a model's next normal numbers, compiled if it can be."""
     try:
-        from reticent.train._compiled import fill_normal, new_state
+        from reticent.train.private._compiled import fill_normal, new_state
     except ImportError:
         generator = _generator(seed, 2)
         return lambda place: place.normal_(generator=generator)

@@ -1,0 +1,22 @@
+"""Train a private classifier in a scikit-learn pipeline, and release a count with noise."""
+
+import numpy as np
+from sklearn.datasets import make_classification
+from sklearn.model_selection import train_test_split
+
+from reticent import PrivateNetworkClassifier
+from reticent.account import Gaussian
+from reticent.train import release_numbers
+
+X, y = make_classification(8000, 20, n_informative=10, random_state=0)
+seen, unseen, labels, truth = train_test_split(X, y, random_state=0)
+# Bounds are what everybody knows of the columns, not what these records show.
+model = PrivateNetworkClassifier(epsilon=3.0, bounds=(-10.0, 10.0)).fit(seen, labels)
+promise = model.promise_
+print(f"accuracy {model.score(unseen, truth):.2f}")
+print(f"epsilon {promise.epsilon:.2f} at delta {promise.delta:.1e}, {promise.relation}")
+print(f"nobody becomes more than {100 * promise.belief:.0f} % sure of a record")
+
+ill = np.array([float(labels.sum())])  # one record moves the count by one
+noisy = release_numbers(Gaussian.analytic(epsilon=0.5, delta=1e-6), ill, sensitivity=1)
+print(f"about {noisy[0]:.0f} of the records are of class 1")
