@@ -6,8 +6,6 @@ from reticent.train.networks import (
     ModuleProduct,
     ModuleTrainer,
     NetworkTrainer,
-    PrivateModuleTrainer,
-    PrivateNetworkTrainer,
 )
 from reticent.train.private.budget import promise_of, spent, with_noise_for
 from reticent.train.private.classifier import PrivateNetworkClassifier
@@ -17,6 +15,7 @@ from reticent.train.private.release import (
     release_coordinates,
     release_numbers,
 )
+from reticent.train.private.trainers import PrivateModuleTrainer, PrivateNetworkTrainer
 from reticent.train.recipes import (
     SGD,
     Adam,

@@ -4,7 +4,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from reticent.data import Table
 from reticent.errors import (
-    InvalidInput,
     InvalidPredictions,
     InvalidSpec,
     ReticentError,
@@ -22,15 +21,10 @@ from reticent.errors import (
 from reticent.product import Encoder, NetworkProduct
 from reticent.train._groups import answer_groups, fitting_size, one_torch_thread
 from reticent.train.models import first_line
-from reticent.train.private.domain import Domain, learn_domain, read_domain
-from reticent.train.private.noise import secure_generator
 from reticent.train.recipes import (
     SGD,
     Adam,
     Network,
-    Private,
-    PrivateModule,
-    PrivateNetwork,
     Training,
 )
 
@@ -44,19 +38,18 @@ __all__ = [
     "ModuleProduct",
     "ModuleTrainer",
     "NetworkTrainer",
-    "PrivateModuleTrainer",
-    "PrivateNetworkTrainer",
+    "Seen",
+    "Stackable",
+    "need_torch",
+    "network_product",
+    "one_hot",
+    "told_in_its_own_words",
 ]
 
 # Models per pass: more leave the processor's cache, and how many that are depends on how
 # many numbers a layer makes of a batch (benchmarks/engine.py).
 FEW, MANY, SMALL = 25, 50, 4096
-ROTATED = (
-    0.7  # records per column below which a basis of the records is worth its making
-)
 PIECE = 4096  # records asked about at once, so that what a model sees of them stays in cache
-
-Told = Callable[[int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +76,7 @@ class ModuleProduct:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Seen:
+class Seen:
     """What models see of records: the numbers, and each model's centre and scale of them."""
 
     encoder: Encoder
@@ -93,7 +86,7 @@ class _Seen:
     warnings: tuple[str, ...] = ()
 
 
-class _Stackable:
+class Stackable:
     """What trainers of networks share: one model, or groups of them, one group a process."""
 
     recipe: str
@@ -131,7 +124,7 @@ class _Stackable:
         self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
     ) -> NDArray[np.float32]:
         """Return the answers of one group of models, (M, n, c)."""
-        _need_torch()
+        need_torch()
         seen = self._see(table, masks, seeds)
         answers = np.empty(
             (len(masks), len(table), len(table.classes)), dtype=np.float32
@@ -144,9 +137,9 @@ class _Stackable:
                 )
         return answers
 
-    def _trained(self, table: Table, seed: int) -> "tuple[_Seen, Networks | Modules]":
+    def _trained(self, table: Table, seed: int) -> "tuple[Seen, Networks | Modules]":
         """Return what one model on all records sees, and the model."""
-        _need_torch()
+        need_torch()
         everyone = np.ones((1, len(table)), dtype=bool)
         seen = self._see(table, everyone, np.array([seed]))
         with one_torch_thread():
@@ -154,11 +147,11 @@ class _Stackable:
 
     def _see(
         self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
-    ) -> _Seen:
+    ) -> Seen:
         encoder = Encoder.of(table)
         matrix = encoder.matrix(table.features)
         centres, scales = encoder.standardisation(matrix, masks)
-        return _Seen(encoder=encoder, matrix=matrix, centres=centres, scales=scales)
+        return Seen(encoder=encoder, matrix=matrix, centres=centres, scales=scales)
 
     def _bytes(
         self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
@@ -167,13 +160,13 @@ class _Stackable:
         raise NotImplementedError
 
     def _fit(
-        self, seen: _Seen, table: Table, masks: NDArray[np.bool_], seeds: list[int]
+        self, seen: Seen, table: Table, masks: NDArray[np.bool_], seeds: list[int]
     ) -> "Networks | Modules":
         raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkTrainer(_Stackable):
+class NetworkTrainer(Stackable):
     """Train multilayer perceptrons on a table; needs the extra ``torch``.
 
     Parameters
@@ -195,7 +188,7 @@ class NetworkTrainer(_Stackable):
     def train(self, table: Table, *, seed: int) -> NetworkProduct:
         """Return a network trained on all records of a table."""
         seen, made = self._trained(table, seed)
-        return _network_product(seen, made, table)
+        return network_product(seen, made, table)
 
     def _bytes(
         self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
@@ -217,7 +210,7 @@ class NetworkTrainer(_Stackable):
         )
 
     def _fit(
-        self, seen: _Seen, table: Table, masks: NDArray[np.bool_], seeds: list[int]
+        self, seen: Seen, table: Table, masks: NDArray[np.bool_], seeds: list[int]
     ) -> "Networks | Modules":
         import torch
 
@@ -225,7 +218,7 @@ class NetworkTrainer(_Stackable):
 
         return train_networks(
             torch.from_numpy(seen.matrix),
-            torch.from_numpy(_one_hot(table)),
+            torch.from_numpy(one_hot(table)),
             masks,
             seeds,
             self.network,
@@ -235,7 +228,7 @@ class NetworkTrainer(_Stackable):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModuleTrainer(_Stackable):
+class ModuleTrainer(Stackable):
     """Train modules of the user on a table; needs the extra ``torch``.
 
     Parameters
@@ -275,7 +268,7 @@ class ModuleTrainer(_Stackable):
         self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
     ) -> int:
         """Return what one more model adds to a pass, from a trial with a few members."""
-        _need_torch()
+        need_torch()
         import torch
 
         from reticent.train._stack import View
@@ -285,10 +278,10 @@ class ModuleTrainer(_Stackable):
         matrix = encoder.matrix(table.features.iloc[few])
         view = View(
             inputs=torch.from_numpy(np.nan_to_num(matrix)),
-            targets=torch.from_numpy(_one_hot(table)[few]),
+            targets=torch.from_numpy(one_hot(table)[few]),
         )
         make = functools.partial(self.make, encoder.width, len(table.classes))
-        with _told_in_its_own_words(self.recipe):
+        with told_in_its_own_words(self.recipe):
             trial = trial_of(
                 make, view, torch.arange(len(few)), int(seeds[0]), self.training
             )
@@ -301,17 +294,17 @@ class ModuleTrainer(_Stackable):
         )
 
     def _fit(
-        self, seen: _Seen, table: Table, masks: NDArray[np.bool_], seeds: list[int]
+        self, seen: Seen, table: Table, masks: NDArray[np.bool_], seeds: list[int]
     ) -> "Networks | Modules":
         import torch
 
         from reticent.train.modules import train_modules
 
-        with _told_in_its_own_words(self.recipe):
+        with told_in_its_own_words(self.recipe):
             return train_modules(
                 functools.partial(self.make, seen.matrix.shape[1], len(table.classes)),
                 torch.from_numpy(seen.matrix),
-                torch.from_numpy(_one_hot(table)),
+                torch.from_numpy(one_hot(table)),
                 masks,
                 seeds,
                 self.training,
@@ -320,210 +313,10 @@ class ModuleTrainer(_Stackable):
             )
 
 
-class _Private(_Stackable):
-    """What private trainers share: what a model sees of the columns is declared, or learned with noise."""
-
-    @property
-    def private(self) -> Private:
-        """The recipe."""
-        raise NotImplementedError
-
-    def _trained(
-        self, table: Table, seed: int, told: Told | None = None
-    ) -> "tuple[_Seen, Networks | Modules]":
-        _need_torch()
-        secret = self.private.noise == "secret"
-        domain = self._domain(table, secure_generator() if secret else _seeded(seed))
-        encoder = domain.encoder
-        if encoder.width == 0:
-            raise InvalidInput(
-                f"no column could be learned through the noise from {len(table)} records; declare the columns' values with a "
-                "domain, or bring more records."
-            )
-        centre, scale = domain.standardisation()
-        seen = _Seen(
-            encoder=encoder,
-            matrix=encoder.matrix(table.features),
-            centres=centre[None],
-            scales=scale[None],
-            warnings=tuple(
-                f"the values of {name} were too few to be learned through the noise"
-                for name in domain.unheard
-            ),
-        )
-        everyone = np.ones((1, len(table)), dtype=bool)
-        with one_torch_thread():
-            made = self._fit_with(
-                self.private, seen, table, everyone, [seed], told=told
-            )
-        return seen, made
-
-    def _domain(self, table: Table, generator: np.random.Generator) -> Domain:
-        recipe = self.private
-        if recipe.domain is not None:
-            return read_domain(recipe.domain, table)
-        return learn_domain(
-            table,
-            noise_multiplier=recipe.domain_noise,
-            failure=recipe.domain_failure,
-            generator=generator,
-        )
-
-    def _see(
-        self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
-    ) -> _Seen:
-        encoder = Encoder.of(table)
-        pairs = [
-            self._domain(
-                table.take(np.flatnonzero(mask)), _seeded(int(seed))
-            ).standardisation(encoder)
-            for mask, seed in zip(masks, seeds, strict=True)
-        ]
-        return _Seen(
-            encoder=encoder,
-            matrix=encoder.matrix(table.features),
-            centres=np.stack([centre for centre, _ in pairs]),
-            scales=np.stack([scale for _, scale in pairs]),
-        )
-
-    def _fit(
-        self, seen: _Seen, table: Table, masks: NDArray[np.bool_], seeds: list[int]
-    ) -> "Networks | Modules":
-        pooled = replace(self.private, noise="seeded")  # a pool is never released
-        return self._fit_with(pooled, seen, table, masks, seeds, pooled=True)
-
-    def _fit_with(
-        self,
-        recipe: Private,
-        seen: _Seen,
-        table: Table,
-        masks: NDArray[np.bool_],
-        seeds: list[int],
-        *,
-        told: Told | None = None,
-        pooled: bool = False,
-    ) -> "Networks | Modules":
-        raise NotImplementedError
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrivateNetworkTrainer(_Private, NetworkTrainer):
-    """Train multilayer perceptrons with differential privacy; needs the extra ``torch``.
-
-    What a network sees of the columns comes from a domain that was declared, or learned with noise, never from the
-    records as they are. Models of a pool are never released: their noise is seeded.
-
-    Parameters
-    ----------
-    network : PrivateNetwork
-        Shape, training, treatment and noise.
-    """
-
-    network: PrivateNetwork
-
-    @property
-    def private(self) -> PrivateNetwork:
-        """The recipe."""
-        return self.network
-
-    def train(
-        self, table: Table, *, seed: int, told: Told | None = None
-    ) -> NetworkProduct:
-        """Return a private network trained on all records of a table.
-
-        Parameters
-        ----------
-        table : Table
-            The records.
-        seed : int
-            Of the initialisation; and of all noise if the recipe says so.
-        told : callable, optional
-            Called with the number of steps done.
-        """
-        seen, made = self._trained(table, seed, told)
-        return _network_product(seen, made, table)
-
-    def _fit_with(
-        self,
-        recipe: Private,
-        seen: _Seen,
-        table: Table,
-        masks: NDArray[np.bool_],
-        seeds: list[int],
-        *,
-        told: Told | None = None,
-        pooled: bool = False,
-    ) -> "Networks":
-        import torch
-
-        from reticent.train.private.networks import can_rotate, train_privately
-
-        assert isinstance(recipe, PrivateNetwork)
-        rows, width = seen.matrix.shape
-        # Only in pools, whose models are never asked about other records, and in one scale.
-        rotate = pooled and recipe.domain is not None and rows < ROTATED * width
-        return train_privately(
-            torch.from_numpy(seen.matrix),
-            torch.from_numpy(_one_hot(table)),
-            masks,
-            seeds,
-            recipe,
-            centres=torch.from_numpy(seen.centres),
-            scales=torch.from_numpy(seen.scales),
-            rotate=rotate and can_rotate(recipe),
-            told=told,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrivateModuleTrainer(_Private, ModuleTrainer):
-    """Train modules of the user with differential privacy; needs the extra ``torch``.
-
-    Parameters
-    ----------
-    training : PrivateModule
-        Training, treatment and noise.
-    """
-
-    training: PrivateModule
-
-    @property
-    def private(self) -> PrivateModule:
-        """The recipe."""
-        return self.training
-
-    def _fit_with(
-        self,
-        recipe: Private,
-        seen: _Seen,
-        table: Table,
-        masks: NDArray[np.bool_],
-        seeds: list[int],
-        *,
-        told: Told | None = None,
-        pooled: bool = False,
-    ) -> "Modules":
-        import torch
-
-        from reticent.train.private.modules import train_modules_privately
-
-        with _told_in_its_own_words(self.recipe):
-            return train_modules_privately(
-                functools.partial(self.make, seen.matrix.shape[1], len(table.classes)),
-                torch.from_numpy(seen.matrix),
-                torch.from_numpy(_one_hot(table)),
-                masks,
-                seeds,
-                recipe,
-                centres=torch.from_numpy(seen.centres),
-                scales=torch.from_numpy(seen.scales),
-                told=told,
-            )
-
-
-def _network_product(
-    seen: _Seen, made: "Networks | Modules", table: Table
+def network_product(
+    seen: Seen, made: "Networks | Modules", table: Table
 ) -> NetworkProduct:
+    """Return the first of trained networks as a product."""
     from reticent.train.engine import Networks
 
     assert isinstance(made, Networks)
@@ -537,11 +330,6 @@ def _network_product(
         classes=table.classes,
         warnings=(*made.warnings, *seen.warnings),
     )
-
-
-def _seeded(seed: int) -> np.random.Generator:
-    """Return the generator of a domain that carries no guarantee."""
-    return np.random.default_rng([seed, 3])
 
 
 def _answers(
@@ -568,7 +356,8 @@ def _answers(
     return answers
 
 
-def _one_hot(table: Table) -> NDArray[np.float32]:
+def one_hot(table: Table) -> NDArray[np.float32]:
+    """Return the classes of records as probabilities."""
     return np.eye(len(table.classes), dtype=np.float32)[table.target]
 
 
@@ -579,7 +368,8 @@ def _memories(optimiser: SGD | Adam) -> int:
     return int(optimiser.momentum > 0)
 
 
-def _need_torch() -> None:
+def need_torch() -> None:
+    """Say what is missing if PyTorch is."""
     try:
         import torch  # noqa: F401
     except ImportError as error:
@@ -589,7 +379,7 @@ def _need_torch() -> None:
 
 
 @contextmanager
-def _told_in_its_own_words(recipe: str) -> Iterator[None]:
+def told_in_its_own_words(recipe: str) -> Iterator[None]:
     """Let what the user's module raises end as a failure of the trainer."""
     try:
         yield

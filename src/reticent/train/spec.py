@@ -14,9 +14,8 @@ from reticent.train.models import EstimatorTrainer, first_line, wants_raw_column
 from reticent.train.networks import (
     ModuleTrainer,
     NetworkTrainer,
-    PrivateModuleTrainer,
-    PrivateNetworkTrainer,
 )
+from reticent.train.private.trainers import PrivateModuleTrainer, PrivateNetworkTrainer
 from reticent.train.private.treatments import (
     PSAC,
     Automatic,
