@@ -109,6 +109,8 @@ def promise_of(
     ]
     if recipe.domain is not None:
         public.append("the declared values of the columns")
+    if largest_unit > 1:
+        public.append("the most rows that one person has")
     return Promise(
         mechanism=_words(recipe, course.steps),
         holds=recipe.noise == "secret",
