@@ -168,6 +168,14 @@ def test_claims_of_epsilon():
     refuted = verdict(claimed_epsilon=0.3)
     assert refuted.verdict == Verdict.REFUSE
     assert "refutes the claimed 0.3" in refuted.reasons[0]
+    # What the attacks show (0.5) is no refutation of a claim that allows it through its delta.
+    allowed = verdict(
+        claimed_epsilon=0.3, claimed_delta=0.5, claimed_relation="add/remove"
+    )
+    assert allowed.verdict == Verdict.RELEASE
+    assert any("0.3 (delta 0.5, add/remove)" in reason for reason in allowed.reasons)
+    tiny = verdict(claimed_epsilon=0.3, claimed_delta=1e-9)
+    assert tiny.verdict == Verdict.REFUSE
     capped = with_limits(claimed_epsilon_at_most=2.0)
     assert verdict(policy=capped).verdict == Verdict.INCONCLUSIVE
     assert verdict(policy=capped, claimed_epsilon=1.0).verdict == Verdict.RELEASE

@@ -175,7 +175,7 @@ def _told(
             epsilon = spent(
                 network, rows=rows, delta=delta, relation=relation, steps=done
             )
-            note = f"epsilon {epsilon:.2f} spent at delta {delta:.2g}"
+            note = f"epsilon {epsilon:.2f} spent (delta {delta:.2g}, {relation.value})"
         show("training privately", done, steps, note)
 
     return told

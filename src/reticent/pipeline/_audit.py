@@ -396,6 +396,8 @@ def _dossier(
         controls=core.controls,
         stops=[f.text for f in findings if f.severity == Severity.STOP],
         claimed_epsilon=provenance.claimed_epsilon,
+        claimed_delta=promise.delta if promise is not None else 0.0,
+        claimed_relation=promise.relation if promise is not None else "",
         people_repeat=records["defender"] > records["member_units"],
     )
     warnings = []

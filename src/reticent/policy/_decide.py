@@ -1,5 +1,6 @@
 """Decide: refuse, release, or say what is missing."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -103,6 +104,8 @@ def decide(
     controls: Sequence[Control],
     stops: Sequence[str] = (),
     claimed_epsilon: float | None = None,
+    claimed_delta: float = 0.0,
+    claimed_relation: str = "",
     people_repeat: bool = False,
 ) -> Decision:
     """Weigh the evidence by the policy.
@@ -124,11 +127,16 @@ def decide(
         Findings about the data that forbid a conclusion.
     claimed_epsilon : float, optional
         What whoever trained the product claims.
+    claimed_delta, claimed_relation
+        At which delta and under which neighbouring relation, if that is known.
     people_repeat : bool
         Whether people have several records each; the attacks then speak of people, and a
         claim, which is about one record, cannot be refuted by them.
     """
-    checks = _checks(policy, evidence, claimed_epsilon, people_repeat)
+    claim = None
+    if claimed_epsilon is not None:
+        claim = _Claim(claimed_epsilon, claimed_delta, claimed_relation)
+    checks = _checks(policy, evidence, claim, people_repeat)
     missing = _missing_attacks(policy, evidence)
     misled = bool(stops) or any(
         not c.behaved for c in controls if c.name == "unrelated"
@@ -183,7 +191,7 @@ _UNMISLED = ("utility", "claimed_epsilon")
 def _checks(
     policy: Policy,
     evidence: Evidence,
-    claimed_epsilon: float | None,
+    claim: "_Claim | None",
     people_repeat: bool,
 ) -> list[LimitCheck]:
     limits = policy.limits
@@ -257,7 +265,7 @@ def _checks(
         evidence.utility,
         at_least=True,
     )
-    made += _claim_checks(policy, evidence, claimed_epsilon, people_repeat)
+    made += _claim_checks(policy, evidence, claim, people_repeat)
     return made
 
 
@@ -292,19 +300,46 @@ def _check(
     )
 
 
+@dataclass(frozen=True)
+class _Claim:
+    """An epsilon with what it is worth under."""
+
+    epsilon: float
+    delta: float
+    relation: str
+
+    def __str__(self) -> str:
+        under = [f"delta {self.delta:.2g}"] if self.delta else []
+        under += [self.relation] if self.relation else []
+        return f"{self.epsilon:.4g}" + (f" ({', '.join(under)})" if under else "")
+
+    def most(self, ceiling: float) -> float:
+        """Return the largest epsilon that attacks may show for delta 0 while the claim is true.
+
+        A true-positive rate is at most e^epsilon times the false-positive rate plus delta, and no false-positive rate
+        below e^-ceiling can be shown.
+        """
+        if self.delta == 0 or self.epsilon > 500:
+            return self.epsilon
+        return math.log(math.exp(self.epsilon) + self.delta * math.exp(ceiling))
+
+
 def _claim_checks(
-    policy: Policy, evidence: Evidence, claimed: float | None, people_repeat: bool
+    policy: Policy, evidence: Evidence, claim: _Claim | None, people_repeat: bool
 ) -> list[LimitCheck]:
     made = []
     limit = policy.limits.claimed_epsilon_at_most
     if limit is not None:
-        if claimed is None:
+        if claim is None:
             outcome = Outcome.OPEN
             text = f"No epsilon is claimed, but the policy asks for one of at most {limit:g}."
         else:
-            outcome = Outcome.KEPT if claimed <= limit else Outcome.BROKEN
-            verb = "keeps" if claimed <= limit else "breaks"
-            text = f"The claimed epsilon of {claimed:g} {verb} the limit of at most {limit:g}."
+            kept = claim.epsilon <= limit
+            outcome = Outcome.KEPT if kept else Outcome.BROKEN
+            verb = "keeps" if kept else "breaks"
+            text = (
+                f"The claimed epsilon of {claim} {verb} the limit of at most {limit:g}."
+            )
         made.append(
             LimitCheck(
                 name="claimed_epsilon",
@@ -315,18 +350,18 @@ def _claim_checks(
                 text=text,
             )
         )
-    if claimed is not None and not people_repeat:
-        refuted = evidence.epsilon.low > claimed
-        shown = evidence.epsilon.low
+    if claim is not None and not people_repeat:
+        shown, ceiling = evidence.epsilon.low, evidence.epsilon_ceiling
+        refuted = shown > claim.most(ceiling)
         text = (
-            f"The attacks show an epsilon of at least {shown:.2f}, which refutes the claimed {claimed:g}."
+            f"The attacks show an epsilon of at least {shown:.2f}, which refutes the claimed {claim}."
             if refuted
-            else f"The claimed epsilon of {claimed:g} is not refuted: the attacks show at least {shown:.2f} (and could have shown at most {evidence.epsilon_ceiling:.2f})."
+            else f"The claimed epsilon of {claim} is not refuted: the attacks show at least {shown:.2f} (and could have shown at most {ceiling:.2f})."
         )
         made.append(
             LimitCheck(
                 name="claim_refuted",
-                limit=claimed,
+                limit=claim.epsilon,
                 at_least=False,
                 estimate=evidence.epsilon,
                 outcome=Outcome.BROKEN if refuted else Outcome.KEPT,
