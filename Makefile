@@ -19,10 +19,10 @@ demo: $(VENV)/core  ## audit a built-in table; a refusal (status 1) is the expec
 	$(BIN)/reticent audit --out build/demo; test $$? -eq 1
 
 test: $(VENV)/dev  ## everything but the slow tests
-	$(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 test-all: $(VENV)/dev  ## everything
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 check: $(VENV)/dev  ## format, lint, types, layers
 	$(BIN)/ruff format --check .

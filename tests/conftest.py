@@ -21,3 +21,11 @@ def adult_path() -> Path:
     if not path.is_file():
         pytest.skip("the shared data are not beside the project")
     return path
+
+
+LONG = ("test_readme.py", "test_examples.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest, so that no process waits for another at the end."""
+    items.sort(key=lambda item: item.path.name not in LONG)

@@ -202,7 +202,7 @@ def test_coordinates_have_their_own_scales_and_grids(seed):
         wide = math.hypot(s, 33 * step)
         z = (outs[:, k] - values[k]) / (wide if r == 0 else s)
         assert kstest(z, "norm").pvalue > FALSE_ALARM
-        assert kstest(z / 1.2, "norm").pvalue < FALSE_ALARM
+        assert kstest(z / 1.5, "norm").pvalue < FALSE_ALARM  # twin
 
 
 # Answers
