@@ -6,7 +6,7 @@ belief exceeds :func:`belief_of_source` with several times the probability delta
 
 References
 ----------
-.. [1] Bernau et al., "D5.3: Final report on privacy metrics, risks, and utility", MOSAICrOWN, 2021, Section 4,
+.. [1] Bernau et al., "D5.3: Final report on privacy metrics, risks, and utility", MOSAICrOWN, 2020, Section 4,
    with its errata: the inverse of Theorem 3 lacks a factor 2.
 .. [2] Dwork & Roth, "The algorithmic foundations of differential privacy", 2014, Theorem A.1.
 """

@@ -9,7 +9,7 @@ References
 .. [1] Abadi et al., "Deep learning with differential privacy", arXiv:1607.00133.
 .. [2] Bu, Wang, Zha & Karypis, "Automatic clipping", arXiv:2206.07136.
 .. [3] Xia et al., "Differentially private learning with per-sample adaptive clipping", arXiv:2212.00328.
-.. [4] Amian, "Differentially private deep learning with a tanh filter", which accounts the filter as if its
+.. [4] Amian, "Differential privacy in deep learning models", M.Sc. thesis, INRS, which accounts its tanh filter as if the
    sensitivity were 1; it is :math:`c\sqrt n`.
 """
 
@@ -225,8 +225,8 @@ class Sigmoid(Filter):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TanhThenClip(Filter):
-    """The tanh filter, and then a clip: what is meant when a tanh filter with a guarantee is asked for.
+class ClippedFilter(Filter):
+    """What filters with a clip share.
 
     Parameters
     ----------
@@ -237,7 +237,13 @@ class TanhThenClip(Filter):
     norm: float = 1.0
 
     def __post_init__(self) -> None:
-        _positive(self, "scale", "width", "norm")
+        super().__post_init__()
+        _positive(self, "norm")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TanhThenClip(ClippedFilter):
+    """The tanh filter, and then a clip: what is meant when a tanh filter with a guarantee is asked for."""
 
     def bound(self, sizes: Sequence[int]) -> float:
         r"""Return :math:`\min(C, c\sqrt n)`."""
@@ -245,19 +251,8 @@ class TanhThenClip(Filter):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClipThenTanh(Filter):
-    """A clip, and then the tanh filter.
-
-    Parameters
-    ----------
-    norm : float
-        Norm of the clip.
-    """
-
-    norm: float = 1.0
-
-    def __post_init__(self) -> None:
-        _positive(self, "scale", "width", "norm")
+class ClipThenTanh(ClippedFilter):
+    """A clip, and then the tanh filter."""
 
     def bound(self, sizes: Sequence[int]) -> float:
         r"""Return :math:`c\sqrt n\,\tanh(C/(k\sqrt n))`.
