@@ -12,6 +12,7 @@ from reticent.account import (
     guarantee,
 )
 from reticent.train import (
+    PrivateModule,
     PrivateNetwork,
     parse_trainer,
     parse_treatment,
@@ -114,3 +115,10 @@ def test_only_treatments_are_treatments():
     assert parse_treatment("reticent.TanhThenClip(norm=2.0)") == TanhThenClip(norm=2.0)
     with pytest.raises(ValueError, match="bounds no gradient"):
         parse_treatment("reticent.SGD()")
+
+
+def test_a_module_of_the_user_is_taken_at_its_word_and_that_is_said():
+    recipe = PrivateModule("nets:make", batch=256)
+    promise = promise_of(recipe, rows=ROWS, delta=DELTA, relation=Relation.ADD_REMOVE)
+    assert promise.holds
+    assert "code of the user" in promise.caveats[0]

@@ -265,3 +265,29 @@ def test_layers_that_mix_records_are_refused(layer, word):
         train_modules_privately(make, x, y, np.ones((1, 20), bool), [0], recipe_with())
     assert "the layer 1 is" in str(caught.value)
     assert isinstance(recipe_with(), Private)
+
+
+class Meaning(nn.Module):
+    """No layer of it mixes records, but its forward does."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 3)
+
+    def forward(self, x):
+        return self.layer(x - x.mean(0))
+
+
+class Drawing(Meaning):
+    """Draws for itself, where no layer shows it."""
+
+    def forward(self, x):
+        return self.layer(nn.functional.dropout(x, 0.5, self.training))
+
+
+@pytest.mark.parametrize("make", [Meaning, Drawing])
+def test_a_forward_that_does_not_treat_records_alone_is_refused(make):
+    torch.manual_seed(0)
+    x, y = torch.randn(20, 6), torch.eye(3)[torch.zeros(20, dtype=torch.int64)]
+    with pytest.raises(InvalidInput, match="than about each alone"):
+        train_modules_privately(make, x, y, np.ones((1, 20), bool), [0], recipe_with())

@@ -17,7 +17,7 @@ from reticent.account import (
     guarantee,
 )
 from reticent.account.plan import rounded_up
-from reticent.train.recipes import Private
+from reticent.train.recipes import Private, PrivateModule
 
 __all__ = ["promise_of", "spent", "with_noise_for"]
 
@@ -98,6 +98,10 @@ def promise_of(
         caveats.append(
             "the noise was drawn from a seed, so whoever knows the seed can subtract it: this product carries no guarantee; train it "
             "again with noise from system entropy"
+        )
+    if isinstance(recipe, PrivateModule):
+        caveats.append(
+            "the module is code of the user: it was seen to treat a few records each by itself, and is taken to do so always"
         )
     if largest_unit > 1:
         caveats.append(_of_a_person(recipe, rows, delta, relation, largest_unit))

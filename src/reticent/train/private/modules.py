@@ -68,6 +68,7 @@ def train_modules_privately(
     for k, seed in enumerate(seeds):
         module, _ = made_with(make, int(seed), view.inputs[:1])
         _refuse_mixing(module)
+        _must_answer_alone(module, view.of(k), members[k])
         own = randomness_of(recipe, [seed]) if randomness is None else randomness[k]
         _train_one(module, view.of(k), members[k], recipe, own, told)
         modules.append(module.eval())
@@ -308,6 +309,20 @@ def _frozen(
     finally:
         for parameter in parameters:
             parameter.requires_grad_(True)
+
+
+def _must_answer_alone(module: nn.Module, view: View, members: Tensor) -> None:
+    """Refuse a module whose answers depend on who else is asked about, or on draws of its own."""
+    records = view.batch(members[torch.arange(3) % len(members)][None])[0][0]
+    module.train()
+    with torch.no_grad():
+        together = module(records)
+        alone = torch.cat([module(records[k : k + 1]) for k in range(len(records))])
+    if not torch.allclose(together, alone, rtol=1e-3, atol=1e-5, equal_nan=True):
+        raise InvalidInput(
+            f"the module {type(module).__name__} answers otherwise about three records together than about each alone, so that no bound on "
+            "one record's gradient bounds its influence; let it treat every record by itself, without draws of its own."
+        )
 
 
 def _refuse_mixing(module: nn.Module) -> None:
