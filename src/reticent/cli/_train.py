@@ -4,7 +4,7 @@ import json
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +95,10 @@ def train(options: TrainOptions) -> int:
         fpr=options.risk.fpr or 0.001,
         largest_unit=_largest_unit(members),
     )
+    if others is not None:
+        promise = replace(
+            promise, public=(*promise.public, "which rows were kept aside")
+        )
     provenance = Provenance(
         recipe=trainer.recipe,
         data_fingerprint=table.fingerprint,

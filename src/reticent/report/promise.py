@@ -9,7 +9,7 @@ from reticent.report.words import percent, plain
 __all__ = ["beside_evidence", "promise_rows", "promise_section", "promise_sentence"]
 
 APART = (
-    "A guarantee speaks of every attack there is, the rest of this report only of the attacks that were run. Neither "
+    "So says whoever trained the product; this audit has not seen the training. A guarantee speaks of every attack there is, the rest of this report only of the attacks that were run. Neither "
     "proves the other: attacks can refute a guarantee, not confirm it."
 )
 

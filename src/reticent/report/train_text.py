@@ -67,7 +67,8 @@ def print_training(
     if accuracy is not None and guessing is not None:
         say(
             f"Accuracy on rows it has not seen: {percent(accuracy.value)} [{percent(accuracy.low)}, {percent(accuracy.high)}]; "
-            f"the largest class alone gives {percent(guessing)}."
+            f"the largest class alone gives {percent(guessing)}. These figures are exact counts over rows that were kept aside; the promise does not "
+            "cover them."
         )
     for warning in warnings:
         say(f"Note: {warning}.", "yellow")
