@@ -22,6 +22,43 @@ app = typer.Typer(
 )
 
 
+# Options that commands share.
+Target = Annotated[str | None, typer.Option(help="Column the product predicts.")]
+Unit = Annotated[
+    str | None, typer.Option(help="Column naming the person a row belongs to.")
+]
+Part = Annotated[
+    str | None, typer.Option(help="Column with defender, reserved, auxiliary.")
+]
+Schema = Annotated[Path | None, typer.Option(help="Columns declared in TOML.")]
+Belief = Annotated[
+    float | None,
+    typer.Option(help="Highest belief that a record was used, e.g. 0.9."),
+]
+Advantage = Annotated[
+    float | None, typer.Option(help="Largest TPR - FPR of any attack.")
+]
+TPR = Annotated[
+    float | None, typer.Option(help="Largest true-positive rate; with --fpr.")
+]
+FPR = Annotated[
+    float | None, typer.Option(help="False-positive rate; 0.001 by default.")
+]
+Epsilon = Annotated[
+    float | None, typer.Option(help="Differential privacy, with --delta.")
+]
+Delta = Annotated[
+    float | None,
+    typer.Option(help="Probability of failure; by default 1/(10 rows)."),
+]
+Prior = Annotated[
+    float, typer.Option(help="Belief before the release.", min=0.0, max=1.0)
+]
+Relation = Annotated[
+    str, typer.Option(help="When tables are neighbours: add/remove or replace-one.")
+]
+
+
 @app.callback()
 def _root() -> None:
     """May this model be released? Attack it, measure with intervals, decide by a policy."""
@@ -35,19 +72,11 @@ def audit(
             help="CSV, CSV.gz or Parquet; without it a built-in table is audited."
         ),
     ] = None,
-    target: Annotated[
-        str | None, typer.Option(help="Column the product predicts.")
-    ] = None,
+    target: Target = None,
     group: Annotated[str | None, typer.Option(help="Column with subgroups.")] = None,
-    unit: Annotated[
-        str | None, typer.Option(help="Column naming the person a row belongs to.")
-    ] = None,
-    part: Annotated[
-        str | None, typer.Option(help="Column with defender, reserved, auxiliary.")
-    ] = None,
-    schema: Annotated[
-        Path | None, typer.Option(help="Columns declared in TOML.")
-    ] = None,
+    unit: Unit = None,
+    part: Part = None,
+    schema: Schema = None,
     trainer: Annotated[
         str | None,
         typer.Option(
@@ -146,29 +175,13 @@ def audit(
 
 @app.command()
 def plan(
-    belief: Annotated[
-        float | None,
-        typer.Option(help="Highest belief that a record was used, e.g. 0.9."),
-    ] = None,
-    advantage: Annotated[
-        float | None, typer.Option(help="Largest TPR - FPR of any attack.")
-    ] = None,
-    tpr: Annotated[
-        float | None, typer.Option(help="Largest true-positive rate; with --fpr.")
-    ] = None,
-    fpr: Annotated[
-        float | None, typer.Option(help="False-positive rate; 0.001 by default.")
-    ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="Differential privacy, with --delta.")
-    ] = None,
-    delta: Annotated[
-        float | None,
-        typer.Option(help="Probability of failure; by default 1/(10 rows)."),
-    ] = None,
-    prior: Annotated[
-        float, typer.Option(help="Belief before the release.", min=0.0, max=1.0)
-    ] = 0.5,
+    belief: Belief = None,
+    advantage: Advantage = None,
+    tpr: TPR = None,
+    fpr: FPR = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    prior: Prior = 0.5,
     rows: Annotated[int | None, typer.Option(help="Rows of the table.")] = None,
     batch: Annotated[
         int | None, typer.Option(help="Records that take part in a step, on average.")
@@ -180,9 +193,7 @@ def plan(
     rate: Annotated[
         float | None, typer.Option(help="Share of records in a step; with --steps.")
     ] = None,
-    relation: Annotated[
-        str, typer.Option(help="When tables are neighbours: add/remove or replace-one.")
-    ] = "add/remove",
+    relation: Relation = "add/remove",
     html: Annotated[
         Path | None, typer.Option(help="Write an interactive page to this file.")
     ] = None,
@@ -237,44 +248,18 @@ def train(
             help="CSV, CSV.gz or Parquet; without it a built-in table is used."
         ),
     ] = None,
-    target: Annotated[
-        str | None, typer.Option(help="Column the product predicts.")
-    ] = None,
-    unit: Annotated[
-        str | None, typer.Option(help="Column naming the person a row belongs to.")
-    ] = None,
-    part: Annotated[
-        str | None, typer.Option(help="Column with defender, reserved, auxiliary.")
-    ] = None,
-    schema: Annotated[
-        Path | None, typer.Option(help="Columns declared in TOML.")
-    ] = None,
-    belief: Annotated[
-        float | None,
-        typer.Option(help="Highest belief that a record was used, e.g. 0.9."),
-    ] = None,
-    advantage: Annotated[
-        float | None, typer.Option(help="Largest TPR - FPR of any attack.")
-    ] = None,
-    tpr: Annotated[
-        float | None, typer.Option(help="Largest true-positive rate; with --fpr.")
-    ] = None,
-    fpr: Annotated[
-        float | None, typer.Option(help="False-positive rate; 0.001 by default.")
-    ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="Differential privacy, with --delta.")
-    ] = None,
-    delta: Annotated[
-        float | None,
-        typer.Option(help="Probability of failure; by default 1/(10 rows)."),
-    ] = None,
-    prior: Annotated[
-        float, typer.Option(help="Belief before the release.", min=0.0, max=1.0)
-    ] = 0.5,
-    relation: Annotated[
-        str, typer.Option(help="When tables are neighbours: add/remove or replace-one.")
-    ] = "add/remove",
+    target: Target = None,
+    unit: Unit = None,
+    part: Part = None,
+    schema: Schema = None,
+    belief: Belief = None,
+    advantage: Advantage = None,
+    tpr: TPR = None,
+    fpr: FPR = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    prior: Prior = 0.5,
+    relation: Relation = "add/remove",
     hidden: Annotated[
         str | None,
         typer.Option(help="Widths of hidden layers, such as 64,32; by default 32."),

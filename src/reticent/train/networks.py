@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -86,7 +87,7 @@ class Seen:
     warnings: tuple[str, ...] = ()
 
 
-class Stackable:
+class Stackable(ABC):
     """What trainers of networks share: one model, or groups of them, one group a process."""
 
     recipe: str
@@ -153,16 +154,17 @@ class Stackable:
         centres, scales = encoder.standardisation(matrix, masks)
         return Seen(encoder=encoder, matrix=matrix, centres=centres, scales=scales)
 
+    @abstractmethod
     def _bytes(
         self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
     ) -> int:
         """Return what one more model adds to a pass."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _fit(
         self, seen: Seen, table: Table, masks: NDArray[np.bool_], seeds: list[int]
     ) -> "Networks | Modules":
-        raise NotImplementedError
+        """Return trained models, one per mask."""
 
 
 @dataclass(frozen=True, kw_only=True)

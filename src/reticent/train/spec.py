@@ -10,23 +10,14 @@ from typing import Any
 
 from reticent._check import nearest
 from reticent.errors import InvalidSpec, TrainerFailed
+from reticent.train import private
 from reticent.train.models import EstimatorTrainer, first_line, wants_raw_columns
 from reticent.train.networks import (
     ModuleTrainer,
     NetworkTrainer,
 )
 from reticent.train.private.trainers import PrivateModuleTrainer, PrivateNetworkTrainer
-from reticent.train.private.treatments import (
-    PSAC,
-    Automatic,
-    Clip,
-    ClipThenTanh,
-    PerLayer,
-    Sigmoid,
-    Tanh,
-    TanhThenClip,
-    Treatment,
-)
+from reticent.train.private.treatments import Treatment
 from reticent.train.recipes import (
     SGD,
     Adam,
@@ -209,23 +200,21 @@ def _dotted(node: ast.expr) -> str:
     )
 
 
+_TREATMENTS = (
+    "Clip",
+    "Automatic",
+    "PSAC",
+    "PerLayer",
+    "Tanh",
+    "TanhThenClip",
+    "ClipThenTanh",
+    "Sigmoid",
+)
 _OWN = {
     f"reticent.{recipe.__name__}": recipe
     for recipe in (
-        Network,
-        Module,
-        PrivateNetwork,
-        PrivateModule,
-        SGD,
-        Adam,
-        Clip,
-        Automatic,
-        PSAC,
-        PerLayer,
-        Tanh,
-        TanhThenClip,
-        ClipThenTanh,
-        Sigmoid,
+        *(Network, Module, PrivateNetwork, PrivateModule, SGD, Adam),
+        *(getattr(private, name) for name in _TREATMENTS),
     )
 }
 

@@ -1,6 +1,7 @@
 """Train private networks and modules on tables: what they see of the columns is declared, or learned with noise."""
 
 import functools
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -40,9 +41,9 @@ class _Private(Stackable):
     """What private trainers share: what a model sees of the columns is declared, or learned with noise."""
 
     @property
+    @abstractmethod
     def private(self) -> Private:
         """The recipe."""
-        raise NotImplementedError
 
     def _trained(
         self, table: Table, seed: int, told: Told | None = None
@@ -108,6 +109,7 @@ class _Private(Stackable):
         pooled = replace(self.private, noise="seeded")  # a pool is never released
         return self._fit_with(pooled, seen, table, masks, seeds, pooled=True)
 
+    @abstractmethod
     def _fit_with(
         self,
         recipe: Private,
@@ -119,7 +121,7 @@ class _Private(Stackable):
         told: Told | None = None,
         pooled: bool = False,
     ) -> "Networks | Modules":
-        raise NotImplementedError
+        """Return trained models by a recipe, one per mask."""
 
 
 @dataclass(frozen=True, kw_only=True)
