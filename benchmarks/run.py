@@ -11,6 +11,7 @@ HERE = Path(__file__).parent
 # `make peers` runs the last one with the peers beside it, on all targets.
 BENCHMARKS = (
     ("ltu.py",),
+    ("tightness.py",),
     ("audit.py",),
     ("engine.py",),
     ("private.py",),

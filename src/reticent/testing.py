@@ -21,7 +21,7 @@ from reticent.attack import (
 )
 from reticent.data import Table
 from reticent.evidence import ltu_accuracy
-from reticent.product import Trainer
+from reticent.product import Internals, Trainer
 
 __all__ = ["FALSE_ALARM", "check_attack", "check_mechanism", "check_trainer"]
 
@@ -54,12 +54,15 @@ def check_attack(attack: Attack, *, seed: int = 42) -> None:
     vague = rng.dirichlet(np.full(classes, 2.0), size=2 * n)
     sure = 0.05 * vague + 0.95 * np.eye(classes)[labels]
     features = rng.normal(size=(2 * n, 4))
-    leaky = Challenge(
-        probabilities=np.where(tags[:, None], sure, vague),
-        labels=labels,
-        features=features,
+    leaky, quiet = (
+        Challenge(
+            probabilities=probabilities,
+            labels=labels,
+            features=features,
+            internals=_made_up_internals(probabilities, labels, seed),
+        )
+        for probabilities in (np.where(tags[:, None], sure, vague), vague)
     )
-    quiet = Challenge(probabilities=vague, labels=labels, features=features)
     pool = _made_up_pool(labels, classes, rng)
 
     scores = _score(attack, leaky, tags, pool, seed)
@@ -224,6 +227,26 @@ def _made_up_pool(
         masks=masks,
         probabilities=np.where(masks[..., None], sure, vague).astype(np.float32),
         labels=labels,
+    )
+
+
+def _made_up_internals(
+    probabilities: NDArray[np.float64], labels: NDArray[np.int64], seed: int
+) -> Internals:
+    """Return what is inside products that answer so: two layers, and activations that know nothing."""
+    rng = stream(seed, "check_attack/internals")
+    rows = np.arange(len(labels))
+    delta = probabilities.copy()
+    delta[rows, labels] -= 1.0
+    activations = rng.normal(size=(len(labels), 6)).astype(np.float32)
+    lengths = np.linalg.norm(delta, axis=1)[:, None] * np.column_stack(
+        [rng.lognormal(0, 0.2, len(labels)), np.linalg.norm(activations, axis=1)]
+    )
+    return Internals(
+        losses=-np.log(probabilities[rows, labels]),
+        gradient_norms=lengths,
+        layers=("hidden 1", "output"),
+        activations=activations,
     )
 
 

@@ -1,7 +1,11 @@
 """What a mechanism guarantees, and which mechanism meets a target; pure mathematics."""
 
 from reticent.account.calibrate import calibrate
-from reticent.account.gaussian import analytic_noise, gaussian_delta
+from reticent.account.gaussian import (
+    analytic_noise,
+    gaussian_delta,
+    gaussian_epsilon,
+)
 from reticent.account.mechanisms import (
     Composition,
     Exponential,
@@ -78,6 +82,7 @@ __all__ = [
     "curves_of",
     "epsilon_of_source",
     "gaussian_delta",
+    "gaussian_epsilon",
     "guarantee",
     "make_plan",
     "plan_table",

@@ -18,7 +18,7 @@ from scipy.special import erfcx, ndtr
 from reticent._check import in_open_unit
 from reticent.errors import InvalidInput
 
-__all__ = ["analytic_noise", "gaussian_delta"]
+__all__ = ["analytic_noise", "gaussian_delta", "gaussian_epsilon"]
 
 MARGIN = 1e-9  # by this share the noise is above the root, more than rounding can be
 MOST = 1e6  # noise multiplier; with more, the closed form loses its digits
@@ -47,6 +47,30 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     scale = math.exp(-(a**2) / 2) / 2
     first = ndtr(a) if a > 0 else scale * erfcx(-a / math.sqrt(2))
     return max(0.0, float(first - scale * erfcx(-b / math.sqrt(2))))
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Return the smallest epsilon at a delta of the Gaussian mechanism.
+
+    Parameters
+    ----------
+    mu : float
+        Sensitivity over the standard deviation of the noise, at least 0.
+    delta : float
+        In (0, 1).
+
+    Examples
+    --------
+    >>> round(gaussian_epsilon(1.0, 1e-5), 5), gaussian_epsilon(0.0, 1e-5)
+    (4.37718, 0.0)
+    """
+    in_open_unit(delta, "delta")
+    if mu <= 0 or gaussian_delta(mu, 0.0) <= delta:
+        return 0.0
+    high = mu**2 / 2 + mu
+    while gaussian_delta(mu, high) > delta:
+        high *= 2
+    return float(brentq(lambda epsilon: gaussian_delta(mu, epsilon) - delta, 0.0, high))
 
 
 def analytic_noise(epsilon: float, delta: float) -> float:

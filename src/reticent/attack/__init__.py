@@ -13,6 +13,8 @@ from reticent.attack.retraining import Regime, RetrainingRounds
 from reticent.attack.rmia import RelativeRatio
 from reticent.attack.shadow import ShadowModels
 from reticent.attack.targets import score_targets
+from reticent.attack.watching import log_odds
+from reticent.attack.whitebox import GradientNorm, LearnedWhiteBox
 
 __all__ = [
     "Attack",
@@ -22,8 +24,10 @@ __all__ = [
     "Confidence",
     "Entropy",
     "Gap",
+    "GradientNorm",
     "Knowledge",
     "LearnedOutputs",
+    "LearnedWhiteBox",
     "LikelihoodRatio",
     "LikelihoodRatioOffline",
     "Loss",
@@ -39,5 +43,6 @@ __all__ = [
     "ShadowModels",
     "XGBoosting",
     "balanced_masks",
+    "log_odds",
     "score_targets",
 ]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from reticent.attack._pool import Pool
 from reticent.errors import InvalidInput, InvalidPredictions
+from reticent.product import Internals
 
 __all__ = ["Attack", "Challenge", "Knowledge", "Scores", "SealedTags"]
 
@@ -27,11 +28,14 @@ class Challenge:
         The true class of each record.
     features : array of float, shape (n, d), or None
         The records themselves as numbers, for attacks that look at them; missing values are NaN.
+    internals : Internals or None
+        Losses, gradients and activations at the records, for attackers who can open the product.
     """
 
     probabilities: NDArray[np.float64]
     labels: NDArray[np.int64]
     features: NDArray[np.float64] | None = None
+    internals: Internals | None = None
 
     def __post_init__(self) -> None:
         p, y = self.probabilities, self.labels
@@ -60,9 +64,32 @@ class Challenge:
             raise InvalidPredictions(
                 f"there are {len(self.features)} records but answers on {len(p)}; pass one of each per record."
             )
+        if self.internals is not None:
+            self._must_be_of_the_same_product(self.internals)
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def need_internals(self, attack: str) -> Internals:
+        """Return what is inside the product, or say that an attack cannot do without."""
+        if self.internals is None:
+            raise InvalidInput(
+                f"the attack {attack!r} looks at gradients, but the product cannot be opened; audit a network, or leave the "
+                "attack out."
+            )
+        return self.internals
+
+    def _must_be_of_the_same_product(self, seen: Internals) -> None:
+        if len(seen) != len(self):
+            raise InvalidPredictions(
+                f"there are gradients at {len(seen)} records but answers on {len(self)}; pass one of each per record."
+            )
+        apart = abs(np.exp(-seen.losses) - self.true_class_probability())
+        if apart.max(initial=0.0) > 0.02:
+            raise InvalidPredictions(
+                f"the losses of the opened product and its answers disagree on {int((apart > 0.02).sum())} of {len(self)} records, so they "
+                "are of different products, or count the classes in another order; take both from one product."
+            )
 
     def true_class_probability(self) -> NDArray[np.float64]:
         """Return the probability the product gave to each record's true class."""

@@ -14,6 +14,7 @@ from rich.console import Console
 from reticent._write import write_text
 from reticent.cli._common import (
     Subject,
+    find_own_modules,
     must_be_writable,
     progress_bars,
     read_subject,
@@ -37,17 +38,23 @@ from reticent.pipeline import (
 from reticent.policy import read_policy
 from reticent.product import (
     FittedProduct,
-    NetworkProduct,
+    Product,
     Provenance,
     Trainer,
     load_product,
     save_product,
 )
-from reticent.report import Dossier, print_report
+from reticent.report import (
+    IDENTIFICATION_FILE,
+    Dossier,
+    Identification,
+    print_report,
+)
 from reticent.train import (
     EstimatorTrainer,
     ModuleTrainer,
     NetworkTrainer,
+    PrivateModuleTrainer,
     PrivateNetworkTrainer,
     parse_trainer,
 )
@@ -55,6 +62,9 @@ from reticent.train import (
 __all__ = ["AuditOptions", "run", "show"]
 
 DEFAULT_TRAINER = "sklearn.ensemble.RandomForestClassifier()"
+# Recipes that a saved product may be trained by again unasked: others could name a function, and so run code that the
+# folder's maker chose.
+RETRAINED = "reticent.PrivateNetwork("
 SENSITIVE = "# SENSITIVE: says of single people whether they were in the training data. Do not pass on."
 
 
@@ -78,6 +88,7 @@ class AuditOptions:
     pool: int | None
     memory: float
     workers: int | None
+    watch: int | None
     json: bool
 
 
@@ -87,16 +98,15 @@ def run(options: AuditOptions) -> int:
     table = read_subject(options.subject)
     trainer = None
     if options.trainer is not None or options.product is None:
-        _find_own_modules()
+        find_own_modules()
         trainer = parse_trainer(
             options.trainer or DEFAULT_TRAINER, preprocess=not options.raw
         )
     if options.save_product is not None and isinstance(trainer, ModuleTrainer):
-        raise InvalidInput(
-            "a module of your own cannot be saved yet, so --save-product would be in vain; leave it out."
-        )
+        trainer.must_be_storable(table)  # told now, not after the audit
     product, provenance, content = _product(options, table)
-    if trainer is None and provenance.promise is not None:
+    promised = provenance.promise is not None
+    if trainer is None and promised and provenance.recipe.startswith(RETRAINED):
         # Whoever trained it says how: the attacks that retrain can be run as well.
         trainer = parse_trainer(provenance.recipe)
     split = _split(options, table, provenance if product is not None else None)
@@ -111,6 +121,8 @@ def run(options: AuditOptions) -> int:
         pool=options.pool,
         memory=options.memory,
         claimed_epsilon=options.claimed_epsilon,
+        watch=options.watch,
+        watched=_watched(options.product),
         provenance=replace(
             provenance,
             split=_split_record(options) if product is None else provenance.split,
@@ -150,16 +162,30 @@ def run(options: AuditOptions) -> int:
     return dossier.decision.exit_status
 
 
+def _watched(product: Path | None) -> Identification | None:
+    """Return what watching a product's training has shown, if that lies in its folder."""
+    if product is None:
+        return None
+    folder = product if product.is_dir() else product.parent
+    file = folder / IDENTIFICATION_FILE
+    if not file.is_file():
+        return None
+    return Identification.from_json(file.read_text(encoding="utf-8"))
+
+
 def _trained_again(
     trainer: Trainer | None, split: Split, options: AuditOptions
-) -> FittedProduct | NetworkProduct | None:
+) -> Product | None:
     """Return the product whose answers were kept, trained once more."""
-    if isinstance(trainer, PrivateNetworkTrainer) and trainer.private.noise == "secret":
+    if (
+        isinstance(trainer, PrivateNetworkTrainer | PrivateModuleTrainer)
+        and trainer.private.noise == "secret"
+    ):
         raise InvalidInput(
             "the product of the interrupted audit cannot be trained again, because its noise was secret; audit into another folder with "
             "--out to train and save a new one."
         )
-    if isinstance(trainer, EstimatorTrainer | NetworkTrainer):
+    if isinstance(trainer, EstimatorTrainer | NetworkTrainer | ModuleTrainer):
         return trainer.train(split.defender, seed=train_seed(options.seed))
     return None
 
@@ -180,7 +206,7 @@ def show(path: Path, out: Path | None) -> int:
 
 def _product(
     options: AuditOptions, table: Table
-) -> tuple[FittedProduct | NetworkProduct | None, Provenance, str]:
+) -> tuple[Product | None, Provenance, str]:
     if options.product is None:
         return None, Provenance(), ""
     product, provenance = load_product(
@@ -188,8 +214,8 @@ def _product(
     )
     file = options.product
     if file.is_dir():
-        network = isinstance(product, NetworkProduct)
-        file = file / ("product.safetensors" if network else "product.skops")
+        fitted = isinstance(product, FittedProduct)
+        file = file / ("product.skops" if fitted else "product.safetensors")
     return product, provenance, hashlib.sha256(file.read_bytes()).hexdigest()
 
 
@@ -207,13 +233,6 @@ def _split(options: AuditOptions, table: Table, provenance: Provenance | None) -
 
 def _split_record(options: AuditOptions) -> dict[str, str]:
     return options.subject.divided
-
-
-def _find_own_modules() -> None:
-    """Let `module:function` name a file of the folder the command was typed in."""
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
 
 
 def _write_per_record(path: Path, risk: PerRecord) -> None:

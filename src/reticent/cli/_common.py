@@ -1,5 +1,6 @@
 """What the commands share: the table, a folder that can be written, bars on a terminal."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +12,14 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from reticent.data import Table, builtin_table, read_schema, read_table
 from reticent.errors import InvalidInput, OutputRefused
 
-__all__ = ["Subject", "must_be_writable", "progress_bars", "read_subject", "silent"]
+__all__ = [
+    "Subject",
+    "find_own_modules",
+    "must_be_writable",
+    "progress_bars",
+    "read_subject",
+    "silent",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +64,13 @@ def read_subject(subject: Subject) -> Table:
         part=subject.part,
         schema=read_schema(subject.schema) if subject.schema else None,
     )
+
+
+def find_own_modules() -> None:
+    """Let `module:function` name a file of the folder the command was typed in."""
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
 
 
 def must_be_writable(out: Path) -> None:

@@ -8,6 +8,22 @@ from typing import Annotated
 
 import typer
 
+from reticent.cli._options import (
+    FPR,
+    TPR,
+    Advantage,
+    Belief,
+    Delta,
+    Epsilon,
+    Part,
+    Prior,
+    Relation,
+    Schema,
+    Target,
+    Unit,
+    Workers,
+)
+
 __all__ = ["app", "main"]
 
 INTERNAL_ERROR, INTERRUPTED = 70, 130
@@ -20,43 +36,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-
-# Options that commands share.
-Target = Annotated[str | None, typer.Option(help="Column the product predicts.")]
-Unit = Annotated[
-    str | None, typer.Option(help="Column naming the person a row belongs to.")
-]
-Part = Annotated[
-    str | None, typer.Option(help="Column with defender, reserved, auxiliary.")
-]
-Schema = Annotated[Path | None, typer.Option(help="Columns declared in TOML.")]
-Belief = Annotated[
-    float | None,
-    typer.Option(help="Highest belief that a record was used, e.g. 0.9."),
-]
-Advantage = Annotated[
-    float | None, typer.Option(help="Largest TPR - FPR of any attack.")
-]
-TPR = Annotated[
-    float | None, typer.Option(help="Largest true-positive rate; with --fpr.")
-]
-FPR = Annotated[
-    float | None, typer.Option(help="False-positive rate; 0.001 by default.")
-]
-Epsilon = Annotated[
-    float | None, typer.Option(help="Differential privacy, with --delta.")
-]
-Delta = Annotated[
-    float | None,
-    typer.Option(help="Probability of failure; by default 1/(10 rows)."),
-]
-Prior = Annotated[
-    float, typer.Option(help="Belief before the release.", min=0.0, max=1.0)
-]
-Relation = Annotated[
-    str, typer.Option(help="When tables are neighbours: add/remove or replace-one.")
-]
 
 
 @app.callback()
@@ -127,8 +106,13 @@ def audit(
     memory: Annotated[
         float, typer.Option(help="Gigabytes the pool may take.", min=0.01)
     ] = 2.0,
-    workers: Annotated[
-        int | None, typer.Option(help="Processes; by default one per core.", min=1)
+    workers: Workers = None,
+    watch: Annotated[
+        int | None,
+        typer.Option(
+            help="Trainings to watch step by step, if they are private; by default as many as the time allows.",
+            min=0,
+        ),
     ] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print the dossier as JSON, nothing else.")
@@ -167,6 +151,7 @@ def audit(
                 pool=pool,
                 memory=memory,
                 workers=workers,
+                watch=watch,
                 json=json,
             )
         )
@@ -197,9 +182,7 @@ def plan(
     html: Annotated[
         Path | None, typer.Option(help="Write an interactive page to this file.")
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Processes; by default one per core.", min=1)
-    ] = None,
+    workers: Workers = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print the plan as JSON, nothing else.")
     ] = False,
@@ -340,6 +323,104 @@ def train(
                 seeded=seeded,
                 out=out,
                 seed=seed,
+                json=json,
+            )
+        )
+    raise typer.Exit(status)
+
+
+@app.command()
+def identify(
+    table: Annotated[
+        Path | None,
+        typer.Argument(
+            help="CSV, CSV.gz or Parquet; without it a built-in table is used."
+        ),
+    ] = None,
+    target: Target = None,
+    unit: Unit = None,
+    part: Part = None,
+    schema: Schema = None,
+    trainer: Annotated[
+        str | None,
+        typer.Option(
+            help='"reticent.PrivateNetwork(...)" or "reticent.PrivateModule(...)"; by default what `reticent train --belief` trains.'
+        ),
+    ] = None,
+    product: Annotated[
+        Path | None,
+        typer.Option(help="Watch the training of a product saved by `reticent train`."),
+    ] = None,
+    claimed_epsilon: Annotated[
+        float | None, typer.Option(help="The epsilon to put to the test.")
+    ] = None,
+    relation: Relation = "add/remove",
+    neighbour: Annotated[
+        str,
+        typer.Option(
+            help="The record that tells the tables apart: gradient (the longest), mislabelled (a canary), or the most unlike by gower, euclidean, ssim."
+        ),
+    ] = "mislabelled",
+    image: Annotated[
+        str | None, typer.Option(help="Size of images for ssim, such as 28x28.")
+    ] = None,
+    local: Annotated[
+        str | None,
+        typer.Option(
+            help="Scale noise to the records, by pair or own: empirical, NOT DP."
+        ),
+    ] = None,
+    shuffled: Annotated[
+        bool,
+        typer.Option("--shuffled", help="Cut batches from a shuffled table."),
+    ] = False,
+    rows: Annotated[
+        int | None, typer.Option(help="Watch a random part of so many rows.", min=2)
+    ] = None,
+    runs: Annotated[int, typer.Option(help="Trainings to watch.", min=2)] = 100,
+    belief: Annotated[
+        float, typer.Option(help="A belief in the truth that should be rare.")
+    ] = 0.9,
+    delta: Delta = None,
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path(
+        "reticent-identify"
+    ),
+    seed: Annotated[
+        int, typer.Option(help="For split, coins, batches and noise.", min=0)
+    ] = 0,
+    workers: Workers = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON, nothing else.")
+    ] = False,
+) -> None:
+    """Watch every step of a private training as the strongest adversary would, and put its epsilon to the test.
+
+    Exit status: 0 not refuted, 1 refuted, 2 wrong usage or bad input.
+    """
+    with _interruptible():
+        from reticent.cli._common import Subject
+        from reticent.cli._identify import IdentifyOptions, run_identify
+
+        status = run_identify(
+            IdentifyOptions(
+                subject=Subject(
+                    table=table, target=target, unit=unit, part=part, schema=schema
+                ),
+                trainer=trainer,
+                product=product,
+                claimed_epsilon=claimed_epsilon,
+                relation=relation,
+                neighbour=neighbour,
+                image=image,
+                local=local,
+                shuffled=shuffled,
+                rows=rows,
+                runs=runs,
+                belief=belief,
+                delta=delta,
+                out=out,
+                seed=seed,
+                workers=workers,
                 json=json,
             )
         )

@@ -37,7 +37,7 @@ from reticent.train import (
     with_noise_for,
 )
 
-__all__ = ["TrainOptions", "train"]
+__all__ = ["TrainOptions", "default_network", "train"]
 
 EPOCHS, RATE = 30, 1.0
 HIDDEN = (32,)
@@ -136,15 +136,27 @@ def train(options: TrainOptions) -> int:
     return 0
 
 
+def default_network(rows: int) -> PrivateNetwork:
+    """Return the recipe without noise that is trained if nothing else is asked for."""
+    return PrivateNetwork(
+        hidden=HIDDEN,
+        activation="tanh",
+        epochs=EPOCHS,
+        batch=fitting_batch(rows),
+        optimiser=SGD(rate=RATE),
+    )
+
+
 def _network(options: TrainOptions, rows: int) -> PrivateNetwork:
     """Return the recipe; what is not asked for follows from the number of rows alone."""
-    batch = fitting_batch(rows) if options.batch is None else options.batch
-    return PrivateNetwork(
+    usual = default_network(rows)
+    rate = RATE if options.rate is None else options.rate
+    return replace(
+        usual,
         hidden=_widths(options.hidden),
-        activation="tanh",
-        epochs=options.epochs if options.epochs is not None else EPOCHS,
-        batch=batch,
-        optimiser=SGD(rate=options.rate if options.rate is not None else RATE),
+        epochs=usual.epochs if options.epochs is None else options.epochs,
+        batch=usual.batch if options.batch is None else options.batch,
+        optimiser=SGD(rate=rate),
         treatment=parse_treatment(options.treatment),
         domain=None if options.domain is None else str(options.domain),
         noise="seeded" if options.seeded else "secret",

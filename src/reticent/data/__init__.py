@@ -2,6 +2,19 @@
 
 from reticent.data._blind import BlindBaseline, as_numbers, blind_baseline
 from reticent.data._builtin import BUILTIN_NAME, BUILTIN_TARGET, builtin_table
+from reticent.data._dissimilar import (
+    Chosen,
+    ChosenPair,
+    most_dissimilar_pair,
+    most_dissimilar_record,
+)
+from reticent.data._distances import (
+    Dissimilarity,
+    Euclidean,
+    Gower,
+    Records,
+    StructuralSimilarity,
+)
 from reticent.data._findings import (
     Finding,
     Severity,
@@ -20,11 +33,18 @@ __all__ = [
     "PARTS",
     "SMALLEST_PART",
     "BlindBaseline",
+    "Chosen",
+    "ChosenPair",
     "ColumnKind",
+    "Dissimilarity",
+    "Euclidean",
     "Finding",
+    "Gower",
+    "Records",
     "Schema",
     "Severity",
     "Split",
+    "StructuralSimilarity",
     "Table",
     "as_numbers",
     "blind_baseline",
@@ -33,6 +53,8 @@ __all__ = [
     "check_groups",
     "check_overlap",
     "check_split",
+    "most_dissimilar_pair",
+    "most_dissimilar_record",
     "read_schema",
     "read_table",
     "table_from_frame",

@@ -21,7 +21,12 @@ __all__ = ["epsilon_ceiling", "epsilon_lower_bound"]
 
 
 def epsilon_lower_bound(
-    members: ArrayLike, nonmembers: ArrayLike, *, level: float, delta: float = 0.0
+    members: ArrayLike,
+    nonmembers: ArrayLike,
+    *,
+    level: float,
+    delta: float = 0.0,
+    prior: float | None = None,
 ) -> Estimate:
     r"""Return an epsilon that the training exceeds with confidence ``level``.
 
@@ -46,6 +51,8 @@ def epsilon_lower_bound(
         Confidence, in (0, 1).
     delta : float
         The delta of the claim, in [0, 1).
+    prior : float, optional
+        Probability that a record's coin made it a member; without it, the share of members.
 
     Returns
     -------
@@ -65,7 +72,7 @@ def epsilon_lower_bound(
     if not 0 <= delta < 1:
         raise InvalidInput(f"delta is {delta!r} but must lie in [0, 1).")
     total = len(d) + len(r)
-    prior = len(d) / total
+    prior = len(d) / total if prior is None else in_open_unit(prior, "prior")
     counts = _guess_counts(total)
     miss = (1 - level) / (2 * len(counts))
     best = 0.0

@@ -9,6 +9,7 @@ from reticent.evidence.ltu import individual_privacy, pair_wins
 
 __all__ = [
     "Histogram",
+    "belief_histogram",
     "individual_histogram",
     "posterior_histogram",
     "score_histogram",
@@ -76,15 +77,30 @@ def posterior_histogram(
     return _histogram(members, nonmembers, np.linspace(0, 1, bins + 1))
 
 
+def belief_histogram(
+    first: NDArray[np.float64], second: NDArray[np.float64], *, bins: int = 20
+) -> Histogram:
+    """Return the distribution of beliefs over runs on two tables; runs are no people, so no bin is hidden.
+
+    Examples
+    --------
+    >>> belief_histogram(np.array([0.9]), np.array([0.2]), bins=2).nonmembers
+    (1.0, 0.0)
+    """
+    return _histogram(first, second, np.linspace(0, 1, bins + 1), smallest=1)
+
+
 def _histogram(
     members: NDArray[np.float64],
     nonmembers: NDArray[np.float64],
     edges: NDArray[np.float64],
+    *,
+    smallest: int = SMALLEST_BIN,
 ) -> Histogram:
     def shares(values: NDArray[np.float64]) -> tuple[float, ...]:
         counts = np.histogram(values.clip(edges[0], edges[-1]), edges)[0]
-        counts[counts < SMALLEST_BIN] = 0
-        return tuple(round(float(c), 6) for c in counts / len(values))
+        counts[counts < smallest] = 0
+        return tuple(round(float(c), 6) for c in counts / max(len(values), 1))
 
     return Histogram(
         edges=tuple(round(float(e), 6) for e in edges),

@@ -15,11 +15,17 @@ from reticent.data import (
 )
 from reticent.pipeline._plan import AuditPlan
 from reticent.pipeline._stages import Arrays, Stages
-from reticent.product import FittedProduct, NetworkProduct, Predictor
+from reticent.product import (
+    Internals,
+    Openable,
+    Predictor,
+    Product,
+)
 
 __all__ = [
     "NULL_HALVES",
     "Answers",
+    "Null",
     "answers_of",
     "null_answers",
     "product_answers",
@@ -41,11 +47,32 @@ class Answers:
     warnings: tuple[str, ...]
     exact: bool
     seconds: float
+    internals: Internals | None
 
 
-def product_answers(
-    split: Split, plan: AuditPlan, made: list[FittedProduct | NetworkProduct]
-) -> Arrays:
+@dataclass(frozen=True, kw_only=True)
+class Null:
+    """Answers that cannot depend on membership.
+
+    Parameters
+    ----------
+    probabilities : array of float, shape (n, c)
+        The answers.
+    internals : Internals or None
+        What is inside the product that gave them, if it can be opened.
+    what : str
+        What it is, for the report.
+    rows : array of int or None
+        The records; None for all.
+    """
+
+    probabilities: NDArray[np.float64]
+    internals: Internals | None = None
+    what: str
+    rows: NDArray[np.int64] | None
+
+
+def product_answers(split: Split, plan: AuditPlan, made: list[Product]) -> Arrays:
     """Train the product, or take the one that was brought, and query it on every record."""
     product: Predictor
     started = time.perf_counter()
@@ -55,15 +82,17 @@ def product_answers(
         assert plan.trainer is not None
         product = plan.trainer.train(split.defender, seed=train_seed(plan.seed))
     seconds = time.perf_counter() - started if plan.product is None else 0.0
-    if isinstance(product, FittedProduct | NetworkProduct):
+    if isinstance(product, Product):
         made.append(product)
-    features = split.defender.join(split.reserved).features
+    both = split.defender.join(split.reserved)
+    features = both.features
     return {
         "outputs": product.outputs(features),
         "probabilities": product.predict_proba(features),
         "warnings": np.array(getattr(product, "warnings", ()), dtype=str),
         "exact": np.array(getattr(product, "has_probabilities", True)),
         "seconds": np.array(seconds),
+        **_internals(product, both),
     }
 
 
@@ -74,6 +103,31 @@ def answers_of(arrays: Arrays) -> Answers:
         warnings=tuple(str(w) for w in arrays["warnings"]),
         exact=bool(arrays["exact"]),
         seconds=float(arrays["seconds"]),
+        internals=_opened(arrays),
+    )
+
+
+def _internals(product: Predictor, table: Table) -> Arrays:
+    """Return what is inside a product at the records of a table, if it can be opened."""
+    if not isinstance(product, Openable):
+        return {}
+    seen = product.internals(table.features, table.target)
+    return {
+        "losses": seen.losses,
+        "gradient_norms": seen.gradient_norms,
+        "layers": np.array(seen.layers, dtype=str),
+        "activations": seen.activations,
+    }
+
+
+def _opened(arrays: Arrays) -> Internals | None:
+    if "losses" not in arrays:
+        return None
+    return Internals(
+        losses=np.asarray(arrays["losses"], dtype=np.float64),
+        gradient_norms=np.asarray(arrays["gradient_norms"], dtype=np.float64),
+        layers=tuple(str(name) for name in arrays["layers"]),
+        activations=np.asarray(arrays["activations"], dtype=np.float32),
     )
 
 
@@ -106,11 +160,11 @@ def null_answers(
     answers: Answers,
     content: tuple[str, ...],
     stages: Stages,
-) -> tuple[NDArray[np.float64], str, NDArray[np.int64] | None]:
+) -> Null:
     """Return answers that cannot depend on membership, and on which records.
 
-    With a trainer and auxiliary records: those of a product trained on the latter. Else the
-    product's own answers on the reserved part, of which one half is called members.
+    With a trainer and auxiliary records: those of a product trained on the latter. Else, or if the product can be opened and
+    that one cannot or has other layers, the product's own answers on the reserved part, of which one half is called members.
     """
     auxiliary = split.auxiliary
     if plan.trainer is not None and auxiliary is not None and _all_classes(auxiliary):
@@ -118,17 +172,25 @@ def null_answers(
 
         def make() -> Arrays:
             product = trainer.train(auxiliary, seed=seed_for(plan.seed, "control"))
-            features = split.defender.join(split.reserved).features
-            return {"probabilities": product.predict_proba(features)}
+            both = split.defender.join(split.reserved)
+            opened = {} if answers.internals is None else _internals(product, both)
+            return {**opened, "probabilities": product.predict_proba(both.features)}
 
         arrays = stages.get("control", content, make)
-        probabilities = np.asarray(arrays["probabilities"], dtype=np.float64)
-        return probabilities, "A product trained on unrelated records", None
+        opened, own = _opened(arrays), answers.internals
+        if own is None or (opened is not None and opened.layers == own.layers):
+            return Null(
+                probabilities=np.asarray(arrays["probabilities"], dtype=np.float64),
+                internals=opened,
+                what="A product trained on unrelated records",
+                rows=None,
+            )
     rows = np.arange(len(split.defender), len(split.defender) + len(split.reserved))
-    return (
-        answers.probabilities[rows],
-        NULL_HALVES,
-        rows,
+    return Null(
+        probabilities=answers.probabilities[rows],
+        internals=None if answers.internals is None else answers.internals.take(rows),
+        what=NULL_HALVES,
+        rows=rows,
     )
 
 

@@ -30,6 +30,7 @@ from reticent.evidence import (
 )
 from reticent.pipeline._answers import (
     NULL_HALVES,
+    Null,
     answers_of,
     null_answers,
     product_answers,
@@ -55,15 +56,15 @@ from reticent.pipeline._plan import (
 from reticent.pipeline._pool import choose_size, train_pool
 from reticent.pipeline._sides import Sides
 from reticent.pipeline._stages import Arrays, Stages
+from reticent.pipeline._three import three_epsilons, watch_training
 from reticent.policy import Policy, decide
 from reticent.product import (
-    FittedProduct,
-    NetworkProduct,
+    Product,
     Provenance,
     Trainer,
     versions,
 )
-from reticent.report import Dossier
+from reticent.report import Dossier, Identification
 from reticent.report.words import insider_warning, summarise
 from reticent.train import (
     NetworkTrainer,
@@ -76,6 +77,7 @@ __all__ = ["divide", "outputs_dossier", "results_folder", "run_audit"]
 
 
 BLIND_FALSE_ALARM = 0.01
+WATCHED = 50  # trainings that are watched at most, if time allows
 NO_TIME = Finding(
     name="no_pool",
     severity=Severity.WARNING,
@@ -123,17 +125,15 @@ def run_audit(
     progress("checking the data", 1, 1)
 
     progress("training the product", 0, 2)
-    product: FittedProduct | NetworkProduct | None = plan.product
-    made: list[FittedProduct | NetworkProduct] = []
+    product: Product | None = plan.product
+    made: list[Product] = []
     answers = answers_of(
         stages.get("answers", content, lambda: product_answers(split, plan, made))
     )
     product = product or (made[0] if made else None)
     findings += training_findings(answers)
     progress("training the product", 1, 2)
-    null_probabilities, null_what, null_rows = null_answers(
-        split, plan, answers, content, stages
-    )
+    null = null_answers(split, plan, answers, content, stages)
     progress("training the product", 2, 2)
 
     both = split.defender.join(split.reserved)
@@ -164,6 +164,7 @@ def run_audit(
         probabilities=answers.probabilities,
         labels=both.target,
         features=as_numbers(both)[0][:, :-1],
+        internals=answers.internals,
     )
     known = np.isin(both.row_hashes, split.defender.row_hashes)
     core = attack_and_measure(
@@ -174,7 +175,7 @@ def run_audit(
         stages,
         progress,
         memorised=memorised_answers(both.target, known, len(both.classes)),
-        null=(null_probabilities, null_what, null_rows),
+        null=null,
         groups=both.groups,
         pool_chosen=pool_chosen,
     )
@@ -203,6 +204,31 @@ def run_audit(
             workers=plan.workers,
             progress=progress,
         )
+    provenance, watched = _claims(plan, split, table, started, stages, progress)
+    records = {
+        "defender": len(split.defender),
+        "reserved": len(split.reserved),
+        "auxiliary": len(split.auxiliary) if split.auxiliary is not None else 0,
+        "member_units": core.members,
+        "nonmember_units": core.nonmembers,
+    }
+    dossier = _dossier(core, insider, findings, provenance, records, plan, watched)
+    return AuditResult(
+        dossier=dossier,
+        per_record=per_record_risk(core, sides, both.ids),
+        product=product,
+    )
+
+
+def _claims(
+    plan: AuditPlan,
+    split: Split,
+    table: Table,
+    started: float,
+    stages: Stages,
+    progress: Progress,
+) -> tuple[Provenance, Identification | None]:
+    """Return where the product comes from, what is claimed of it, and what watching its training shows of the claim."""
     promise = plan.provenance.promise
     if plan.product is None:
         promise = _promise(plan.trainer, len(split.defender))
@@ -211,6 +237,22 @@ def run_audit(
         claimed = plan.provenance.claimed_epsilon
     if claimed is None and promise is not None and promise.holds:
         claimed = promise.epsilon
+    watched = plan.watched
+    if watched is None and claimed is not None:
+        left = 60 * plan.minutes - (time.perf_counter() - started)
+        watched = watch_training(
+            plan.trainer,
+            split.defender,
+            promise=promise,
+            claimed=claimed,
+            runs=WATCHED if plan.watch is None else plan.watch,
+            seconds=max(left, 0.2 * 60 * plan.minutes) if plan.watch is None else None,
+            seed=plan.seed,
+            workers=plan.workers,
+            level=plan.policy.confidence,
+            stages=stages,
+            progress=progress,
+        )
     provenance = replace(
         plan.provenance,
         recipe=plan.trainer.recipe if plan.trainer else plan.provenance.recipe,
@@ -221,19 +263,7 @@ def run_audit(
         claimed_epsilon=claimed,
         promise=promise,
     )
-    records = {
-        "defender": len(split.defender),
-        "reserved": len(split.reserved),
-        "auxiliary": len(split.auxiliary) if split.auxiliary is not None else 0,
-        "member_units": core.members,
-        "nonmember_units": core.nonmembers,
-    }
-    dossier = _dossier(core, insider, findings, provenance, records, plan)
-    return AuditResult(
-        dossier=dossier,
-        per_record=per_record_risk(core, sides, both.ids),
-        product=product,
-    )
+    return provenance, watched
 
 
 def outputs_dossier(
@@ -270,7 +300,9 @@ def outputs_dossier(
         Stages(folder=None),
         silent,
         memorised=memorised_answers(challenge.labels, tags, classes),
-        null=(challenge.probabilities[rows], NULL_HALVES, rows),
+        null=Null(
+            probabilities=challenge.probabilities[rows], what=NULL_HALVES, rows=rows
+        ),
         groups=None,
     )
     records = {
@@ -384,12 +416,21 @@ def _dossier(
     provenance: Provenance,
     records: Mapping[str, int],
     plan: AuditPlan,
+    watched: Identification | None = None,
 ) -> Dossier:
     claimed, promise = provenance.claimed_epsilon, provenance.promise
     bound = None if claimed is None else vulnerability_bound(claimed)
     if promise is not None and promise.holds:
         bound = promise.advantage  # exact, delta included
     evidence = replace(core.evidence, insider=insider, vulnerability_bound=bound)
+    epsilons = three_epsilons(
+        claimed=claimed,
+        promise=promise,
+        trainer=plan.trainer,
+        rows=records["defender"],
+        evidence=evidence,
+        watched=watched,
+    )
     decision = decide(
         plan.policy,
         evidence,
@@ -398,6 +439,7 @@ def _dossier(
         claimed_epsilon=provenance.claimed_epsilon,
         claimed_delta=promise.delta if promise is not None else 0.0,
         claimed_relation=promise.relation if promise is not None else "",
+        watched=None if watched is None else epsilons,
         people_repeat=records["defender"] > records["member_units"],
     )
     warnings = []
@@ -416,6 +458,8 @@ def _dossier(
         records=records,
         subject=plan.subject,
         repeat=plan.repeat,
+        epsilons=epsilons,
+        watched=watched,
     )
 
 

@@ -14,8 +14,16 @@ from reticent.evidence import (
     split_level,
 )
 from reticent.policy import Control
+from reticent.product import Internals
 
-__all__ = ["NULL_LEVEL", "Scorer", "memorised_answers", "memorising", "unrelated"]
+__all__ = [
+    "NULL_LEVEL",
+    "Scorer",
+    "memorised_answers",
+    "memorised_internals",
+    "memorising",
+    "unrelated",
+]
 
 # An honest unrelated product is called caught at most once in two thousand audits.
 NULL_LEVEL = 0.999
@@ -41,6 +49,34 @@ def memorised_answers(
     answers = np.tile(frequencies, (len(labels), 1))
     answers[known] = np.eye(classes)[labels[known]]
     return answers
+
+
+def memorised_internals(
+    answers: NDArray[np.float64], labels: NDArray[np.int64], *, layers: tuple[str, ...]
+) -> Internals:
+    """Return what is seen inside a product that looks records up.
+
+    Each of its layers is a table with a row of logits for each record, and their sum is answered by: the gradient of a
+    record's loss is p - e_y in each.
+
+    Parameters
+    ----------
+    answers : array of float, shape (n, c)
+        Its answers.
+    labels : array of int
+        True classes.
+    layers : tuple of str
+        Names of the layers: those of the product, so that whoever attacks one of them finds it.
+    """
+    rows = np.arange(len(labels))
+    delta = answers.copy()
+    delta[rows, labels] -= 1.0
+    return Internals(
+        losses=-np.log(answers[rows, labels]),
+        gradient_norms=np.tile(np.linalg.norm(delta, axis=1)[:, None], len(layers)),
+        layers=layers,
+        activations=np.ones((len(labels), 1), dtype=np.float32),
+    )
 
 
 def memorising(

@@ -1,7 +1,7 @@
 """Run the outsider's attacks on product and controls; turn scores into evidence."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +32,15 @@ from reticent.evidence import (
     theorem_2,
     utility,
 )
-from reticent.pipeline._controls import memorising, unrelated
+from reticent.pipeline._answers import Null
+from reticent.pipeline._controls import memorised_internals, memorising, unrelated
 from reticent.pipeline._many import measure_pool
-from reticent.pipeline._plan import AuditPlan, PerRecord, Progress
+from reticent.pipeline._plan import (
+    WHITE_BOX_ATTACKS,
+    AuditPlan,
+    PerRecord,
+    Progress,
+)
 from reticent.pipeline._sides import Sides
 from reticent.pipeline._stages import Arrays, Stages
 from reticent.pipeline._worst import aware_of_groups, worst_cases
@@ -93,11 +99,18 @@ def attack_and_measure(
     progress: Progress,
     *,
     memorised: NDArray[np.float64],
-    null: tuple[NDArray[np.float64], str, NDArray[np.int64] | None],
+    null: Null,
     groups: NDArray[np.object_] | None,
     pool_chosen: str = "asked for",
 ) -> Outsider:
-    """Run the outsider's attacks on product and controls; turn scores into evidence."""
+    """Run the outsider's attacks on product and controls; turn scores into evidence.
+
+    Whoever holds the file of a product that can be opened is an outsider who looks inside.
+    """
+    if challenge.internals is not None:
+        known = {attack.name for attack in plan.attacks}
+        added = [attack for attack in WHITE_BOX_ATTACKS if attack.name not in known]
+        plan = replace(plan, attacks=(*plan.attacks, *added))
     policy = plan.policy
     total = len(plan.attacks) + 2
     scores: dict[str, NDArray[np.float64]] = {}
@@ -235,7 +248,7 @@ def _controls(
     sides: Sides,
     plan: AuditPlan,
     memorised: NDArray[np.float64],
-    null: tuple[NDArray[np.float64], str, NDArray[np.int64] | None],
+    null: Null,
 ) -> tuple[Control, ...]:
     def scorer(
         sides: Sides,
@@ -250,23 +263,36 @@ def _controls(
 
     features = challenge.features
     caught = memorising(
-        Challenge(probabilities=memorised, labels=challenge.labels, features=features),
+        Challenge(
+            probabilities=memorised,
+            labels=challenge.labels,
+            features=features,
+            internals=None
+            if challenge.internals is None
+            else memorised_internals(
+                memorised, challenge.labels, layers=challenge.internals.layers
+            ),
+        ),
         plan.attacks,
         scorer(sides),
         limit=plan.policy.limits.privacy_at_least or 0.9,
         level=plan.policy.confidence,
     )
-    probabilities, what, rows = null
-    labels, null_sides = challenge.labels, sides
+    rows, labels, null_sides = null.rows, challenge.labels, sides
     if rows is not None:
         labels = labels[rows]
         null_sides = sides.halves(rows, rng=stream(plan.seed, "control/halves"))
         features = None if features is None else features[rows]
     quiet = unrelated(
-        Challenge(probabilities=probabilities, labels=labels, features=features),
+        Challenge(
+            probabilities=null.probabilities,
+            labels=labels,
+            features=features,
+            internals=null.internals,
+        ),
         plan.attacks,
         scorer(null_sides),
-        what=what,
+        what=null.what,
     )
     return caught, quiet
 

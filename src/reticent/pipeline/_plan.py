@@ -13,7 +13,9 @@ from reticent.attack import (
     Confidence,
     Entropy,
     Gap,
+    GradientNorm,
     LearnedOutputs,
+    LearnedWhiteBox,
     LikelihoodRatio,
     LikelihoodRatioOffline,
     Loss,
@@ -25,13 +27,14 @@ from reticent.attack import (
 )
 from reticent.errors import InvalidInput
 from reticent.policy import Policy, read_policy
-from reticent.product import FittedProduct, NetworkProduct, Provenance, Trainer
-from reticent.report import Dossier
+from reticent.product import Product, Provenance, Trainer
+from reticent.report import Dossier, Identification
 
 __all__ = [
     "DEFAULT_ATTACKS",
     "OUTPUT_ATTACKS",
     "POOL_ATTACKS",
+    "WHITE_BOX_ATTACKS",
     "AuditPlan",
     "AuditResult",
     "PerRecord",
@@ -60,6 +63,9 @@ POOL_ATTACKS: tuple[Attack, ...] = (
     CombinedPool(),
 )
 
+# What is run as well where the product can be opened, as a network can.
+WHITE_BOX_ATTACKS: tuple[Attack, ...] = (GradientNorm(), LearnedWhiteBox())
+
 Progress = Callable[[str, int, int], None]
 
 
@@ -75,7 +81,7 @@ class AuditPlan:
     ----------
     trainer : Trainer or None
         The recipe of the product; None if only the product is at hand.
-    product : FittedProduct, NetworkProduct or None
+    product : FittedProduct, NetworkProduct, ModuleProduct or None
         A product made elsewhere; None to train one on the defender's part.
     answers_only : bool
         Whether there is neither, but only answers saved before.
@@ -99,6 +105,11 @@ class AuditPlan:
         Processes for retraining.
     claimed_epsilon : float or None
         What whoever trained the product claims.
+    watch : int or None
+        Trainings that an adversary watches step by step, if the trainer is private; by default as many as the time
+        allows, up to 50.
+    watched : Identification or None
+        What came of watching before, if it is known.
     provenance : Provenance
         What is known of a product made elsewhere.
     product_content : str
@@ -110,7 +121,7 @@ class AuditPlan:
     """
 
     trainer: Trainer | None
-    product: FittedProduct | NetworkProduct | None = None
+    product: Product | None = None
     answers_only: bool = False
     policy: Policy = field(default_factory=lambda: read_policy("default"))
     seed: int = 0
@@ -121,6 +132,8 @@ class AuditPlan:
     memory: float = 2.0
     workers: int = field(default_factory=lambda: os.cpu_count() or 1)
     claimed_epsilon: float | None = None
+    watch: int | None = None
+    watched: Identification | None = None
     provenance: Provenance = field(default_factory=Provenance)
     product_content: str = ""
     subject: Mapping[str, str] = field(default_factory=dict)
@@ -181,4 +194,4 @@ class AuditResult:
 
     dossier: Dossier
     per_record: PerRecord
-    product: FittedProduct | NetworkProduct | None
+    product: Product | None

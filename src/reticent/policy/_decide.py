@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from reticent.evidence import (
+    Epsilons,
     Estimate,
     Evidence,
     records_to_resolve,
@@ -106,6 +107,7 @@ def decide(
     claimed_epsilon: float | None = None,
     claimed_delta: float = 0.0,
     claimed_relation: str = "",
+    watched: Epsilons | None = None,
     people_repeat: bool = False,
 ) -> Decision:
     """Weigh the evidence by the policy.
@@ -129,6 +131,8 @@ def decide(
         What whoever trained the product claims.
     claimed_delta, claimed_relation
         At which delta and under which neighbouring relation, if that is known.
+    watched : Epsilons, optional
+        What an adversary that watched the training has shown about the claim.
     people_repeat : bool
         Whether people have several records each; the attacks then speak of people, and a
         claim, which is about one record, cannot be refuted by them.
@@ -137,6 +141,8 @@ def decide(
     if claimed_epsilon is not None:
         claim = _Claim(claimed_epsilon, claimed_delta, claimed_relation)
     checks = _checks(policy, evidence, claim, people_repeat)
+    if watched is not None and watched.claimed is not None:
+        checks.append(_training_check(watched, watched.claimed))
     missing = _missing_attacks(policy, evidence)
     misled = bool(stops) or any(
         not c.behaved for c in controls if c.name == "unrelated"
@@ -185,7 +191,7 @@ def decide(
 
 
 # Limits that do not rest on comparing members with non-members.
-_UNMISLED = ("utility", "claimed_epsilon")
+_UNMISLED = ("utility", "claimed_epsilon", "training_refuted")
 
 
 def _checks(
@@ -369,6 +375,26 @@ def _claim_checks(
             )
         )
     return made
+
+
+def _training_check(watched: Epsilons, claimed: float) -> LimitCheck:
+    """Return how a claim fares against the adversary that watched the training."""
+    under = f"delta {watched.delta:.2g}, {watched.relation}"
+    shown = f"{watched.audited.low:,.4g}"
+    text = (
+        f"Watching every step of the training shows an epsilon of at least {shown}, which refutes the claimed {claimed:.4g} ({under})."
+        if watched.refuted
+        else f"Watching every step of the training does not refute the claimed epsilon of {claimed:.4g} ({under}): it shows at least {shown} (and could have "
+        f"shown {watched.ceiling:,.4g})."
+    )
+    return LimitCheck(
+        name="training_refuted",
+        limit=claimed,
+        at_least=False,
+        estimate=watched.audited,
+        outcome=Outcome.BROKEN if watched.refuted else Outcome.KEPT,
+        text=text,
+    )
 
 
 def _more_rounds(evidence: Evidence, check: LimitCheck) -> str:

@@ -22,6 +22,8 @@ KNOWN_ATTACKS = (
     "gap",
     "population",
     "quantile",
+    "gradient_norm",
+    "learned_white_box",
     "lira",
     "lira_offline",
     "rmia",

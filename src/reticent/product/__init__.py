@@ -2,18 +2,37 @@
 
 from reticent.product._encode import Encoder
 from reticent.product._fitted import FittedProduct
+from reticent.product._internals import Internals, Openable
+from reticent.product._module import ModuleProduct, must_be_storable
 from reticent.product._network import NetworkProduct
 from reticent.product._protocols import Predictor, Trainer
-from reticent.product._store import Provenance, load_product, save_product, versions
+from reticent.product._store import (
+    Product,
+    Provenance,
+    load_product,
+    read_provenance,
+    save_product,
+    versions,
+)
+from reticent.product._trace import Side, Trace, Truth
 
 __all__ = [
     "Encoder",
     "FittedProduct",
+    "Internals",
+    "ModuleProduct",
     "NetworkProduct",
+    "Openable",
     "Predictor",
+    "Product",
     "Provenance",
+    "Side",
+    "Trace",
     "Trainer",
+    "Truth",
     "load_product",
+    "must_be_storable",
+    "read_provenance",
     "save_product",
     "versions",
 ]

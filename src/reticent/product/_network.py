@@ -14,6 +14,12 @@ from scipy.special import softmax
 
 from reticent.errors import InvalidPredictions, UnsafeProduct
 from reticent.product._encode import Encoder
+from reticent.product._internals import (
+    Internals,
+    joined,
+    loss_and_delta,
+    units_shown,
+)
 
 __all__ = ["NETWORK_FILE", "NetworkProduct"]
 
@@ -53,15 +59,9 @@ class NetworkProduct:
 
     def predict_proba(self, features: pd.DataFrame) -> NDArray[np.float64]:
         """Return a probability per record and class."""
-        absent = [c for c in self.encoder.columns if c not in features]
-        if absent:
-            raise InvalidPredictions(
-                f"the product was trained on the column {absent[0]!r}, which the table does not have; audit it on a table with "
-                "the same columns."
-            )
-        matrix = self.encoder.matrix(features)
+        matrix = self._matrix(features)
         parts = [
-            self._answers(matrix[at : at + PIECE])
+            np.asarray(softmax(self._logits(matrix[at : at + PIECE])[0], axis=1))
             for at in range(0, len(matrix), PIECE)
         ]
         answers = np.concatenate(parts) if parts else np.empty((0, len(self.classes)))
@@ -77,12 +77,78 @@ class NetworkProduct:
         """Return probabilities."""
         return self.predict_proba(features)
 
-    def _answers(self, matrix: NDArray[np.float32]) -> NDArray[np.float64]:
+    def internals(self, features: pd.DataFrame, labels: NDArray[np.int64]) -> Internals:
+        r"""Return what somebody sees at each record who opens the network.
+
+        The gradient of a layer is the outer product of its deltas :math:`\delta` with what goes into it, :math:`a`, and
+        :math:`\delta` itself for the biases. So its length is :math:`|\delta| \sqrt{|a|^2 + 1}`, and no gradient is formed.
+
+        Parameters
+        ----------
+        features : data frame
+            The records.
+        labels : array of int
+            Their true classes, by position in ``classes``.
+        """
+        matrix, labels = self._matrix(features), np.asarray(labels)
+        if len(labels) != len(matrix):
+            raise InvalidPredictions(
+                f"there are {len(labels)} labels for {len(matrix)} records; pass one of each per record."
+            )
+        return joined(
+            [
+                self._opened(matrix[at : at + PIECE], labels[at : at + PIECE])
+                for at in range(0, max(len(matrix), 1), PIECE)
+            ]
+        )
+
+    def _opened(
+        self, matrix: NDArray[np.float32], labels: NDArray[np.int64]
+    ) -> Internals:
+        logits, below = self._logits(matrix)
+        losses, delta = loss_and_delta(logits, labels)
+        lengths = np.linalg.norm(delta, axis=1)
+        # What is sent back has length 1, so that single precision is precise enough.
+        sent = (delta / np.where(lengths > 0, lengths, 1.0)[:, None]).astype(np.float32)
+        norms = np.empty((len(matrix), len(self.weights)))
+        for layer in reversed(range(len(self.weights))):
+            seen = np.linalg.norm(below[layer], axis=1).astype(np.float64)
+            norms[:, layer] = lengths * np.linalg.norm(sent, axis=1) * np.hypot(seen, 1)
+            if layer > 0:
+                sent = (sent @ self.weights[layer]) * self._slope(below[layer])
+        hidden = (f"hidden {k + 1}" for k in range(len(self.weights) - 1))
+        return Internals(
+            losses=losses,
+            gradient_norms=norms,
+            layers=(*hidden, "output"),
+            activations=units_shown(below[-1]),
+        )
+
+    def _slope(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the derivative of hidden units from what they give."""
+        if self.activation == "relu":
+            return (values > 0).astype(np.float32)
+        return np.asarray(1 - values**2, dtype=np.float32)
+
+    def _matrix(self, features: pd.DataFrame) -> NDArray[np.float32]:
+        absent = [c for c in self.encoder.columns if c not in features]
+        if absent:
+            raise InvalidPredictions(
+                f"the product was trained on the column {absent[0]!r}, which the table does not have; audit it on a table with "
+                "the same columns."
+            )
+        return self.encoder.matrix(features)
+
+    def _logits(
+        self, matrix: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float64], list[NDArray[np.float32]]]:
+        """Return the logits, and what goes into each layer."""
         values = np.nan_to_num((matrix - self.centre) / self.scale)
-        last = len(self.weights) - 1
+        last, below = len(self.weights) - 1, []
         for layer, (weight, bias) in enumerate(
             zip(self.weights, self.biases, strict=True)
         ):
+            below.append(values)
             values = values @ weight.T + bias
             if layer < last:
                 values = (
@@ -90,7 +156,7 @@ class NetworkProduct:
                     if self.activation == "relu"
                     else np.tanh(values)
                 )
-        return np.asarray(softmax(values.astype(np.float64), axis=1))
+        return values.astype(np.float64), below
 
     def with_classes(self, classes: tuple[str, ...]) -> "NetworkProduct":
         """Return the product with its answers in the order of a table's classes."""

@@ -11,9 +11,19 @@ from reticent._write import write_text
 from reticent.account import Promise
 from reticent.errors import InvalidInput, OutputRefused, UnsafeProduct
 from reticent.product._fitted import FittedProduct
+from reticent.product._module import ModuleProduct, holds_module
 from reticent.product._network import NETWORK_FILE, NetworkProduct
 
-__all__ = ["Provenance", "load_product", "save_product", "versions"]
+__all__ = [
+    "Product",
+    "Provenance",
+    "load_product",
+    "read_provenance",
+    "save_product",
+    "versions",
+]
+
+Product = FittedProduct | NetworkProduct | ModuleProduct
 
 MODEL_FILE, PROVENANCE_FILE = "product.skops", "provenance.json"
 _PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib", ".sav", ".pt", ".pth")
@@ -155,33 +165,33 @@ def versions() -> dict[str, str]:
     return found
 
 
-def save_product(
-    folder: Path | str, product: FittedProduct | NetworkProduct, provenance: Provenance
-) -> Path:
+def save_product(folder: Path | str, product: Product, provenance: Provenance) -> Path:
     """Write a product and its provenance into a folder; return the folder.
 
     Raises
     ------
     OutputRefused
-        If the folder cannot be written or the product cannot be stored without pickle.
+        If the folder cannot be written or the product cannot be stored without pickle or code.
     """
     folder = Path(folder)
     learned: tuple[str, ...] = ()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if isinstance(product, NetworkProduct):
+        if isinstance(product, NetworkProduct | ModuleProduct):
             product.save(folder / NETWORK_FILE)
         else:
             part = folder / (MODEL_FILE + ".part")
             part.write_bytes(_as_skops(product))
             part.replace(folder / MODEL_FILE)
             learned = product.learned
+    except OutputRefused:
+        raise
     except OSError as error:
         raise OutputRefused(
             f"the product cannot be written to {folder} ({error.strerror or error}); choose another folder."
         ) from error
     # One folder holds one product: what was there before must not be loaded in its place.
-    other = MODEL_FILE if isinstance(product, NetworkProduct) else NETWORK_FILE
+    other = NETWORK_FILE if isinstance(product, FittedProduct) else MODEL_FILE
     (folder / other).unlink(missing_ok=True)
     content = {**asdict(provenance), "learned": learned}
     write_text(folder / PROVENANCE_FILE, json.dumps(content, indent=2) + "\n")
@@ -202,8 +212,8 @@ def _as_skops(product: FittedProduct) -> bytes:
 
 def load_product(
     path: Path | str, *, classes: tuple[str, ...], trust: tuple[str, ...] = ()
-) -> tuple[FittedProduct | NetworkProduct, Provenance]:
-    """Load a network, or a product saved with skops after checking every type in it.
+) -> tuple[Product, Provenance]:
+    """Load a network or module, or a product saved with skops after checking every type in it.
 
     Parameters
     ----------
@@ -217,7 +227,7 @@ def load_product(
     Raises
     ------
     UnsafeProduct
-        If it is a pickle, or holds a type that is not known to be harmless.
+        If it is a pickle, or holds a type or an operation that is not known to be harmless.
     """
     import skops.io
 
@@ -231,7 +241,8 @@ def load_product(
             f"there is no product at {path}; pass a folder with {MODEL_FILE} or {NETWORK_FILE}, or a .skops file."
         )
     if file.suffix == ".safetensors":
-        made = NetworkProduct.load(file).with_classes(classes)
+        kind = ModuleProduct if holds_module(file) else NetworkProduct
+        made = kind.load(file).with_classes(classes)
         return made, _read_provenance(file.parent / PROVENANCE_FILE)[0]
     with file.open("rb") as handle:
         head = handle.read(4)
@@ -259,6 +270,24 @@ def load_product(
     provenance, learned = _read_provenance(file.parent / PROVENANCE_FILE)
     product = FittedProduct(estimator=estimator, classes=classes, learned=learned)
     return product, provenance
+
+
+def read_provenance(path: Path | str) -> Provenance:
+    """Return where a saved product comes from, without loading the product.
+
+    Parameters
+    ----------
+    path : path
+        The product's folder, or a file in it.
+    """
+    path = Path(path)
+    folder = path if path.is_dir() else path.parent
+    if not (folder / PROVENANCE_FILE).is_file():
+        raise InvalidInput(
+            f"there is no {PROVENANCE_FILE} beside {path}, so nothing is known of its training; pass the folder of a product that "
+            "`reticent train` or --save-product wrote."
+        )
+    return _read_provenance(folder / PROVENANCE_FILE)[0]
 
 
 def _read_provenance(file: Path) -> tuple[Provenance, tuple[str, ...]]:

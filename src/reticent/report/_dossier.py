@@ -11,10 +11,11 @@ from typing import Any
 from reticent._write import write_text
 from reticent.data import Finding
 from reticent.errors import InvalidInput, OutputRefused
-from reticent.evidence import Estimate, Evidence
+from reticent.evidence import Epsilons, Estimate, Evidence
 from reticent.policy import Control, Decision, Policy, Verdict
 from reticent.product import Provenance
 from reticent.report._codec import decode, encode
+from reticent.report._identification import Identification
 
 __all__ = ["SCHEMA_NAME", "Dossier", "dossier_schema"]
 
@@ -54,6 +55,10 @@ class Dossier:
         Names of table, target and product.
     repeat : str
         How to run the audit again.
+    epsilons : Epsilons or None
+        Claimed, honest and audited, of a product that claims privacy.
+    watched : Identification or None
+        What an adversary that watched the training found out.
     """
 
     decision: Decision
@@ -68,6 +73,8 @@ class Dossier:
     records: Mapping[str, int]
     subject: Mapping[str, str]
     repeat: str
+    epsilons: Epsilons | None = None
+    watched: Identification | None = None
 
     @property
     def verdict(self) -> Verdict:

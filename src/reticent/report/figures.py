@@ -13,7 +13,7 @@ from reticent.report._plots import (
     rows_plot,
 )
 from reticent.report._svg import Axis, Plot
-from reticent.report.words import POOL_NAMES, percent, plain
+from reticent.report.words import POOL_NAMES, looks_inside, percent, plain
 
 __all__ = ["calibration", "groups", "individual", "roc", "scoreboard", "scores"]
 
@@ -94,6 +94,8 @@ def roc(dossier: Dossier) -> str:
     others = [attack for attack in attacks if attack is not best]
     for number, attack in enumerate(others):
         family = "pool" if attack.name in POOL_NAMES else "query"
+        if looks_inside(attack.name):
+            family = "inside"
         plot.line(_curve(attack), f"other {family} other-{number % 4}")
     for attack in others:
         # A wide line that nobody sees catches the mouse; the nearest to the best lies on top.

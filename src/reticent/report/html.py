@@ -14,11 +14,14 @@ from reticent.report._sections import (
     pool_section,
     worst_case_section,
 )
+from reticent.report.epsilons import epsilons_section
 from reticent.report.promise import promise_section
+from reticent.report.watched import watched_section
 from reticent.report.words import (
     GLOSSARY,
     LIMIT_WORDS,
     POOL_NAMES,
+    looks_inside,
     outsider_does,
     percent,
     plain,
@@ -37,12 +40,14 @@ def render_html(dossier: Dossier) -> str:
         _scores(dossier),
         _limits(dossier),
         promise_section(dossier),
+        epsilons_section(dossier.epsilons),
         _attacks(dossier),
         worst_case_section(dossier),
         people_section(dossier),
         groups_section(dossier),
         pool_section(dossier),
         _insider(dossier),
+        watched_section(dossier.watched),
         _controls(dossier),
         _findings(dossier),
         _fine_print(dossier),
@@ -134,14 +139,12 @@ def _attacks(dossier: Dossier) -> str:
         )
         for attack in attacks
     ]
-    entries = [
-        ("member", f"best attack: {plain(best.name)}"),
-        ("third", "other attacks that train models"),
-        ("other", "other attacks that only query"),
-        ("bad", "limit"),
-    ]
-    if not any(name in POOL_NAMES for name in others):
-        entries.pop(1)
+    entries = [("member", f"best attack: {plain(best.name)}")]
+    if any(name in POOL_NAMES for name in others):
+        entries.append(("third", "other attacks that train models"))
+    if any(looks_inside(name) for name in others):
+        entries.append(("fourth", "other attacks that look inside"))
+    entries += [("other", "other attacks that only query"), ("bad", "limit")]
     return (
         "<h2>What a stranger can find out</h2>"
         f'<p class="lead">The outsider {outsider_does(dossier.evidence)}. Above the dashed line an attack is better than chance; the band is the '

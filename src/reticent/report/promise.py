@@ -69,7 +69,7 @@ def promise_section(dossier: Dossier) -> str:
         f"How: {promise.mechanism}.",
         f"Treated as public, so protected by nothing: {'; '.join(promise.public)}.",
     ]
-    promised = "promised" if promise.holds else "not promised (seeded noise)"
+    promised = "promised" if promise.holds else "not promised, see below"
     return (
         "<h2>What is guaranteed</h2>"
         + lead(promise_sentence(promise), APART)

@@ -13,6 +13,7 @@ from reticent.evidence import Estimate, strongest
 from reticent.policy import Outcome, Verdict
 from reticent.report._dossier import Dossier
 from reticent.report.promise import beside_evidence, promise_sentence
+from reticent.report.watched import epsilons_table, watched_table
 from reticent.report.words import LIMIT_WORDS, percent, plain
 from reticent.report.words_pool import (
     bound_words,
@@ -87,6 +88,10 @@ def print_report(dossier: Dossier, console: Console) -> None:
         )
     console.print(_limits(dossier))
     _promise(dossier, console)
+    if dossier.epsilons is not None:
+        console.print(epsilons_table(dossier.epsilons))
+    if dossier.watched is not None:
+        console.print(watched_table(dossier.watched))
     console.print(_attacks(dossier))
     console.print(_worst_case(dossier))
     _say(console, bound_words(dossier))

@@ -8,6 +8,7 @@ __all__ = [
     "LIMIT_WORDS",
     "POOL_NAMES",
     "insider_warning",
+    "looks_inside",
     "outsider_does",
     "p_words",
     "percent",
@@ -25,6 +26,7 @@ LIMIT_WORDS = {
     "utility": "utility",
     "claimed_epsilon": "claimed epsilon",
     "claim_refuted": "epsilon shown, against the claim",
+    "training_refuted": "epsilon shown by watching, against the claim",
 }
 
 
@@ -99,9 +101,26 @@ def summarise(
 
 def outsider_does(evidence: Evidence) -> str:
     """Return what the outsider of this audit did, in words."""
-    if any(attack.name in POOL_NAMES for attack in evidence.attacks):
-        return "queries the model and trains others like it"
-    return "only queries the model"
+    names = [attack.name for attack in evidence.attacks]
+    also = []
+    if any(looks_inside(name) for name in names):
+        also.append("looks inside it")
+    if any(name in POOL_NAMES for name in names):
+        also.append("trains others like it")
+    if not also:
+        return "only queries the model"
+    return " and ".join([", ".join(["queries the model", *also[:-1]]), also[-1]])
+
+
+def looks_inside(name: str) -> bool:
+    """Whether an attack is one of somebody who opens the product.
+
+    Examples
+    --------
+    >>> looks_inside("learned_white_box"), looks_inside("gradient_norm_output"), looks_inside("loss")
+    (True, True, False)
+    """
+    return name == "learned_white_box" or name.startswith("gradient_norm")
 
 
 def insider_warning(insider: InsiderEvidence | None) -> str:
@@ -149,7 +168,7 @@ GLOSSARY = {
     "individual privacy": "the privacy score of one person: how often an attacker who compares that person with all non-members is misled.",
     "TPR at FPR": "the share of members an attack points out (true positives) when it may wrong that share of non-members (false positives).",
     "interval": "the range in brackets holds the truth with the stated confidence; all intervals the verdict rests on hold together.",
-    "outsider": "somebody who can query the product and holds records, but does not know who of them trained it; with a pool, also knows the recipe and trains models of their own.",
+    "outsider": "somebody who can query the product and holds records, but does not know who of them trained it; if it is a network, also opens it and sees gradients and activations; with a pool, also knows the recipe and trains models of their own.",
     "insider": "the Leave-Two-Unlabeled attacker: knows the recipe and every record's tag but two, and trains again.",
     "control": "a product whose answer is known: one that memorises must be caught, one trained on other records must not.",
     "blind baseline": "a classifier that never sees the product; if it can tell members from non-members, no attack can be judged.",

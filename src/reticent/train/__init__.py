@@ -3,12 +3,21 @@
 from reticent.train.many import PoolTrainer, train_many
 from reticent.train.models import EstimatorTrainer, standard_preprocessing
 from reticent.train.networks import (
-    ModuleProduct,
     ModuleTrainer,
     NetworkTrainer,
 )
-from reticent.train.private.budget import promise_of, spent, with_noise_for
+from reticent.train.private.budget import (
+    honest_epsilon,
+    promise_of,
+    spent,
+    with_noise_for,
+)
 from reticent.train.private.classifier import PrivateNetworkClassifier
+from reticent.train.private.opacus import (
+    OpacusClaim,
+    claim_of_opacus,
+    product_of_module,
+)
 from reticent.train.private.release import (
     release_answers,
     release_choice,
@@ -33,10 +42,10 @@ __all__ = [
     "Adam",
     "EstimatorTrainer",
     "Module",
-    "ModuleProduct",
     "ModuleTrainer",
     "Network",
     "NetworkTrainer",
+    "OpacusClaim",
     "PoolTrainer",
     "PrivateModule",
     "PrivateModuleTrainer",
@@ -44,9 +53,12 @@ __all__ = [
     "PrivateNetworkClassifier",
     "PrivateNetworkTrainer",
     "Training",
+    "claim_of_opacus",
     "fitting_batch",
+    "honest_epsilon",
     "parse_trainer",
     "parse_treatment",
+    "product_of_module",
     "promise_of",
     "release_answers",
     "release_choice",

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from reticent.errors import InvalidInput
 from reticent.train._vector import ChosenDropout, chosen_dropout, gradients_of, stacked
+from reticent.train.losses import Loss
 
 __all__ = [
     "Obstacle",
@@ -104,6 +105,7 @@ def try_out(
     *,
     classes: int,
     batch: int,
+    loss: Loss,
 ) -> Trial:
     """Return what can be learned from modules that are thrown away afterwards.
 
@@ -119,6 +121,8 @@ def try_out(
         Logits a record must get.
     batch : int
         Records of a training step.
+    loss : callable
+        Loss of each record.
 
     Raises
     ------
@@ -155,7 +159,7 @@ def try_out(
             obstacle = _habit_in_the_way(first, records, logits, changed, kept)
     slow = ""
     if obstacle is None:
-        obstacle, slow = _stacked_trial(modules, records, classes)
+        obstacle, slow = _stacked_trial(modules, records, classes, loss)
     if any(is_convolution(layer) for layer in first.modules()):
         slow = "convolutions are faster one by one"
     elif 6 * parameters * batch > _LARGE:
@@ -291,7 +295,7 @@ def _habit_in_the_way(
 
 
 def _stacked_trial(
-    modules: list[nn.Module], records: Tensor, classes: int
+    modules: list[nn.Module], records: Tensor, classes: int, loss: Loss
 ) -> tuple[Obstacle | None, str]:
     """Return why a stacked pass fails or differs from single ones, and why it is slow."""
     frame = modules[0]
@@ -300,7 +304,7 @@ def _stacked_trial(
         try:
             moving, fixed = stacked(modules)
             with chosen_dropout(frame):  # nothing chosen: everything is kept
-                _, logits = gradients_of(frame, [])(
+                _, logits = gradients_of(frame, [], loss)(
                     moving,
                     fixed,
                     [],
@@ -312,7 +316,7 @@ def _stacked_trial(
             text = str(error).strip().splitlines() or ["(no message)"]
             return (
                 Obstacle(
-                    why=f"PyTorch cannot stack the module {type(frame).__name__} ({text[0][:200]})"
+                    why=f"PyTorch cannot stack the module {type(frame).__name__} and its loss ({text[0][:200]})"
                 ),
                 "",
             )

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from reticent.errors import InvalidInput
+from reticent.train.losses import Loss
 
 __all__ = [
     "ChosenDropout",
@@ -129,11 +130,13 @@ def stacked(
     return moving, fixed
 
 
-def gradients_of(frame: nn.Module, layers: Sequence[ChosenDropout]) -> Gradients:
+def gradients_of(
+    frame: nn.Module, layers: Sequence[ChosenDropout], judge: Loss
+) -> Gradients:
     """Return the function from stacked models and their batches to gradients and logits.
 
     Its arguments are what moves, what is fixed, what dropout keeps, inputs (M, k, ...), targets
-    (M, k, c) and the weights (M, k) of the records in each model's cross-entropy.
+    (M, k, c) and the weights (M, k) of the records in each model's loss.
     """
 
     def loss(
@@ -147,8 +150,7 @@ def gradients_of(frame: nn.Module, layers: Sequence[ChosenDropout]) -> Gradients
         for layer, chosen in zip(layers, kept, strict=True):
             layer.choose(chosen)
         logits: Tensor = functional_call(frame, {**moving, **fixed}, (inputs,))
-        losses = -(targets * torch.log_softmax(logits, 1)).sum(1)
-        return (losses * weights).sum(), logits
+        return (judge(logits, targets) * weights).sum(), logits
 
     made: Gradients = vmap(grad(loss, has_aux=True))
     return made

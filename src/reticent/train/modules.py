@@ -29,11 +29,13 @@ from reticent.train._vector import (
     gradients_of,
     stacked,
 )
+from reticent.train.losses import loss_of
 from reticent.train.recipes import SGD, Training
 
 __all__ = [
     "Modules",
     "laid_out",
+    "optimiser_of",
     "train_modules",
     "trial_of",
     "wants_channels_last",
@@ -117,8 +119,7 @@ def train_modules(
 ) -> Modules:
     """Train one module per mask, all in one pass or one after another.
 
-    The loss is the mean cross-entropy of the softmax of the module's logits. Stacked models
-    are filled up to equal batches with records of weight 0. If a layer is a batch norm, a last
+    What is made small is the mean of the recipe's loss over the records of a batch. Stacked models are filled up to equal batches with records of weight 0. If a layer is a batch norm, a last
     batch of a single record is left out, because it has no spread.
 
     Parameters
@@ -135,7 +136,7 @@ def train_modules(
     seeds : sequence of int
         Seed of each model: initialisation, then orders and dropout.
     recipe : Training
-        Epochs, batches, optimiser, weight decay.
+        Epochs, batches, optimiser, weight decay, loss.
     together : bool, optional
         Whether to stack the models. By default they are stacked if they can be and if that is
         faster, which it is not for convolutions and large layers.
@@ -182,8 +183,14 @@ def trial_of(
     """Return what three members of the first model show about the modules."""
     rows = members[torch.arange(3) % len(members)]
     records, targets = view.of(0).batch(rows[None])
+    classes = targets.shape[-1]
     return try_out(
-        make, seed, records[0], classes=targets.shape[-1], batch=recipe.batch
+        make,
+        seed,
+        records[0],
+        classes=classes,
+        batch=recipe.batch,
+        loss=loss_of(recipe, classes),
     )
 
 
@@ -206,7 +213,8 @@ def _train_stacked(
     descent = Descent(parameters, recipe.optimiser)
     frame = modules[0].train()
     with chosen_dropout(frame) as layers, no_fallback_warnings():
-        gradients = gradients_of(frame, layers)
+        loss = loss_of(recipe, view.targets.shape[-1])
+        gradients = gradients_of(frame, layers, loss)
         for _ in range(recipe.epochs):
             orders = [
                 batch_order(m, g) for m, g in zip(members, generators, strict=True)
@@ -293,7 +301,8 @@ def _train_one(
     module.train()
     if wants_channels_last(view.inputs, module):
         module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    optimiser = _optimiser(module, recipe)
+    optimiser = optimiser_of(module, recipe)
+    judge = loss_of(recipe, view.targets.shape[-1])
     with chosen_dropout(module, trial.kept is not None) as layers:
         for _ in range(recipe.epochs):
             for index in torch.split(batch_order(members, generator), recipe.batch):
@@ -304,14 +313,15 @@ def _train_one(
                 for layer, calls in zip(layers, kept, strict=True):
                     layer.choose([call[0] for call in calls])
                 logits = module(laid_out(x[0], module))
-                loss = nn.functional.cross_entropy(logits, y[0])
+                loss = judge(logits, y[0]).mean()
                 optimiser.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimiser.step()
     module.zero_grad(set_to_none=True)
 
 
-def _optimiser(module: nn.Module, recipe: Training) -> torch.optim.Optimizer:
+def optimiser_of(module: nn.Module, recipe: Training) -> torch.optim.Optimizer:
+    """Return PyTorch's optimiser of a module's trained parameters, as a recipe asks for it."""
     trained = [p for p in module.parameters() if p.requires_grad]
     groups = [{"params": trained, "weight_decay": 0.0}]
     if recipe.l2 > 0:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from reticent.data import Table
@@ -19,7 +18,12 @@ from reticent.errors import (
     ReticentError,
     TrainerFailed,
 )
-from reticent.product import Encoder, NetworkProduct
+from reticent.product import (
+    Encoder,
+    ModuleProduct,
+    NetworkProduct,
+    must_be_storable,
+)
 from reticent.train._groups import answer_groups, fitting_size, one_torch_thread
 from reticent.train.models import first_line
 from reticent.train.recipes import (
@@ -36,7 +40,6 @@ if TYPE_CHECKING:
     from reticent.train.modules import Modules
 
 __all__ = [
-    "ModuleProduct",
     "ModuleTrainer",
     "NetworkTrainer",
     "Seen",
@@ -51,29 +54,6 @@ __all__ = [
 # many numbers a layer makes of a batch (benchmarks/engine.py).
 FEW, MANY, SMALL = 25, 50, 4096
 PIECE = 4096  # records asked about at once, so that what a model sees of them stays in cache
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModuleProduct:
-    """A trained module of the user that answers queries about raw records."""
-
-    encoder: Encoder
-    module: "Modules"
-    centre: NDArray[np.float32]
-    scale: NDArray[np.float32]
-    warnings: tuple[str, ...] = ()
-    has_probabilities: bool = True
-
-    def predict_proba(self, features: pd.DataFrame) -> NDArray[np.float64]:
-        """Return a probability per record and class."""
-        answers = _answers(
-            self.module, self.encoder.matrix(features), self.centre, self.scale
-        )
-        return answers.astype(np.float64)
-
-    def outputs(self, features: pd.DataFrame) -> NDArray[np.float64]:
-        """Return probabilities."""
-        return self.predict_proba(features)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,14 +237,37 @@ class ModuleTrainer(Stackable):
         If modules of this kind cannot be stacked, the product's warnings say so and why: a
         pool of them takes longer.
         """
+        from reticent.train.modules import Modules
+
         seen, made = self._trained(table, seed)
+        assert isinstance(made, Modules)
         return ModuleProduct(
             encoder=seen.encoder,
-            module=made,  # type: ignore[arg-type]
+            module=made.modules[0],
             centre=seen.centres[0],
             scale=seen.scales[0],
+            classes=table.classes,
             warnings=(*made.warnings, *seen.warnings),
         )
+
+    def must_be_storable(self, table: Table) -> None:
+        """Refuse a module that cannot be saved, before it is trained for long.
+
+        Raises
+        ------
+        OutputRefused
+            If it does something that cannot be written down without code.
+        """
+        need_torch()
+        import torch
+
+        from reticent.train._trial import made_with
+
+        inputs, classes = Encoder.of(table).width, len(table.classes)
+        with told_in_its_own_words(self.recipe), one_torch_thread():
+            make = functools.partial(self.make, inputs, classes)
+            module, _ = made_with(make, 0, torch.zeros(1, inputs))
+            must_be_storable(module, inputs=inputs, classes=classes)
 
     def _bytes(
         self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]

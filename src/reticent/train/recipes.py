@@ -10,11 +10,13 @@ from reticent.train.private.treatments import Clip, Treatment
 
 STEPS_PER_EPOCH = 20  # a batch of a twentieth of the records, up to the largest
 SMALLEST_BATCH, LARGEST_BATCH = 16, 8192
+CROSS_ENTROPY = "cross_entropy"
 
 if TYPE_CHECKING:
     from reticent.account import Course, Mechanism, PrivateTraining, Relation
 
 __all__ = [
+    "CROSS_ENTROPY",
     "SGD",
     "Adam",
     "Module",
@@ -229,7 +231,7 @@ class PrivateNetwork(Private, Network):
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """How a module of the user is trained: cross-entropy, in batches, one optimiser.
+    """How a module of the user is trained: a loss, in batches, one optimiser.
 
     Parameters
     ----------
@@ -240,12 +242,19 @@ class Training:
     l2 : float
         Weight decay: ``l2 W`` is added to the gradient of parameters with two or more
         dimensions, so not to that of biases and scales of norms.
+    loss : str
+        ``"cross_entropy"``, or a function of the user as ``module:function``. It takes logits (batch, c) and class
+        probabilities (batch, c), and returns one loss per record (batch,), each of that record alone.
+    label_smoothing : float
+        Share of each target that is spread evenly over the classes, in [0, 1).
     """
 
     epochs: int = 20
     batch: int = 64
     optimiser: SGD | Adam = Adam()
     l2: float = 0.0
+    loss: str = CROSS_ENTROPY
+    label_smoothing: float = 0.0
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.batch < 1:
@@ -255,6 +264,15 @@ class Training:
         if self.l2 < 0:
             raise InvalidInput(
                 f"l2 is {self.l2}, which would let weights grow; pass 0 or more."
+            )
+        named = isinstance(self.loss, str) and ":" in self.loss
+        if self.loss != CROSS_ENTROPY and not named:
+            raise InvalidInput(
+                f"the loss {self.loss!r} is not known; write {CROSS_ENTROPY!r}, or a function of your own as 'module:function'."
+            )
+        if not 0 <= self.label_smoothing < 1:
+            raise InvalidInput(
+                f"label_smoothing is {self.label_smoothing}, but is a share of each target; it must lie in [0, 1)."
             )
 
 

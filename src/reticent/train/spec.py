@@ -3,14 +3,13 @@
 import ast
 import hashlib
 import importlib
-from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from pathlib import Path
 from typing import Any
 
 from reticent._check import nearest
-from reticent.errors import InvalidSpec, TrainerFailed
+from reticent.errors import InvalidSpec
 from reticent.train import private
+from reticent.train._own_code import OwnCode
 from reticent.train.models import EstimatorTrainer, first_line, wants_raw_columns
 from reticent.train.networks import (
     ModuleTrainer,
@@ -19,6 +18,7 @@ from reticent.train.networks import (
 from reticent.train.private.trainers import PrivateModuleTrainer, PrivateNetworkTrainer
 from reticent.train.private.treatments import Treatment
 from reticent.train.recipes import (
+    CROSS_ENTROPY,
     SGD,
     Adam,
     Module,
@@ -40,7 +40,8 @@ def parse_trainer(
 
     ``reticent.Network(hidden=[64], epochs=50)`` is a multilayer perceptron (extra ``torch``);
     ``reticent.Module("nets:make", epochs=20)`` is the ``torch.nn.Module`` that the user's
-    function returns for a number of inputs and of classes. Otherwise either a call with literal arguments, such as
+    function returns for a number of inputs and of classes, and ``loss="losses:focal"`` names a loss
+    of the user for it. Otherwise either a call with literal arguments, such as
     ``sklearn.ensemble.RandomForestClassifier(n_estimators=200)``, possibly with other such
     calls as arguments (``sklearn.pipeline.make_pipeline(...)``); or ``module:callable``, a
     function of the user that returns an unfitted estimator. A call is parsed, its class looked
@@ -72,7 +73,7 @@ def parse_trainer(
     text = text.strip()
     is_call = "(" in text
     if ":" in text and not is_call:
-        make: _FromModule | _FromCall = _FromModule(text)
+        make: OwnCode | _FromCall = OwnCode(text)
     else:
         make = _FromCall(text if is_call else text + "()")
     estimator = make()
@@ -81,14 +82,20 @@ def parse_trainer(
     if isinstance(estimator, Network):
         return NetworkTrainer(network=estimator, recipe=text)
     if isinstance(estimator, Module):
-        function = _FromModule(estimator.make)
+        function = OwnCode(estimator.make)
         function.found()  # a name that does not exist is told before the audit begins
+        source = function.source()
+        if estimator.loss != CROSS_ENTROPY:
+            loss = OwnCode(estimator.loss)
+            loss.found()
+            both = f"{source} {loss.source()}"
+            source = hashlib.sha256(both.encode()).hexdigest()
         if isinstance(estimator, PrivateModule):
             return PrivateModuleTrainer(
-                make=function, training=estimator, recipe=text, source=function.source()
+                make=function, training=estimator, recipe=text, source=source
             )
         return ModuleTrainer(
-            make=function, training=estimator, recipe=text, source=function.source()
+            make=function, training=estimator, recipe=text, source=source
         )
     if not hasattr(estimator, "fit"):
         raise InvalidSpec(
@@ -99,50 +106,8 @@ def parse_trainer(
         make=make,
         recipe=text,
         preprocess=preprocess and not wants_raw_columns(estimator),
-        source=make.source() if isinstance(make, _FromModule) else "",
+        source=make.source() if isinstance(make, OwnCode) else "",
     )
-
-
-@dataclass(frozen=True)
-class _FromModule:
-    """A function of the user, imported when it is needed (also in worker processes)."""
-
-    name: str
-
-    def found(self) -> Callable[..., Any]:
-        """Return the function."""
-        module_name, _, attribute = self.name.partition(":")
-        try:
-            module = importlib.import_module(module_name)
-        except Exception as error:  # the user's module may raise anything
-            raise InvalidSpec(
-                f"the module {module_name!r} of the trainer {self.name!r} cannot be imported "
-                f"({type(error).__name__}: {first_line(error)}); run reticent from its folder or install it."
-            ) from error
-        function = getattr(module, attribute, None)
-        if not callable(function):
-            raise InvalidSpec(
-                f"the module {module_name!r} has no function {attribute!r}; "
-                f"{nearest(attribute, [n for n in dir(module) if not n.startswith('_')])}."
-            )
-        made: Callable[..., Any] = function
-        return made
-
-    def __call__(self, *arguments: int) -> Any:
-        function = self.found()
-        try:
-            return function(*arguments)
-        except Exception as error:
-            raise TrainerFailed(
-                f"the trainer {self.name} could not be made: {type(error).__name__}: {first_line(error)}; "
-                "try it outside reticent first."
-            ) from error
-
-    def source(self) -> str:
-        """Return a hash of the file the function stands in."""
-        module = importlib.import_module(self.name.partition(":")[0])
-        file = getattr(module, "__file__", None)
-        return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from reticent.account import (
     Gaussian,
     Group,
     Mechanism,
+    PrivateTraining,
     Promise,
     Relation,
     Target,
@@ -17,9 +18,9 @@ from reticent.account import (
     guarantee,
 )
 from reticent.account.plan import rounded_up
-from reticent.train.recipes import Private, PrivateModule
+from reticent.train.recipes import CROSS_ENTROPY, Private, PrivateModule
 
-__all__ = ["promise_of", "spent", "with_noise_for"]
+__all__ = ["honest_epsilon", "promise_of", "spent", "with_noise_for"]
 
 # What learning the domain takes: so much of the noise that one Gaussian release could do with. Squares add up, so
 # the training loses about a hundredth of its own.
@@ -103,6 +104,10 @@ def promise_of(
         caveats.append(
             "the module is code of the user: it was seen to treat a few records each by itself, and is taken to do so always"
         )
+        if recipe.loss != CROSS_ENTROPY:
+            caveats.append(
+                f"so is its loss, {recipe.loss}, which must not have been made from these records either"
+            )
     if largest_unit > 1:
         caveats.append(_of_a_person(recipe, rows, delta, relation, largest_unit))
     public = [
@@ -131,6 +136,50 @@ def promise_of(
         fpr=fpr,
         caveats=tuple(caveats),
         public=tuple(public),
+    )
+
+
+def honest_epsilon(
+    recipe: Private,
+    *,
+    rows: int,
+    delta: float,
+    relation: Relation,
+    local: bool = False,
+    shuffled: bool = False,
+) -> tuple[float | None, str]:
+    """Return the epsilon that the steps of a recipe guarantee, and where it comes from; None if they guarantee nothing.
+
+    Parameters
+    ----------
+    recipe : Private
+        The training.
+    rows, delta, relation
+        As in :func:`promise_of`.
+    local : bool
+        Whether noise is scaled to the records at hand.
+    shuffled : bool
+        Whether batches are cut from a shuffled table.
+    """
+    if local:
+        return None, (
+            "noise scaled to the local sensitivity depends on the records, and its scale betrays them: empirical, not DP"
+        )
+    if shuffled:
+        whole = PrivateTraining(
+            noise_multiplier=recipe.noise_multiplier,
+            sampling_rate=1.0,
+            steps=recipe.epochs,
+            relation=relation,
+        )
+        return guarantee(whole).epsilon(delta), (
+            "a record takes part in one step of every epoch, and whoever knows the others' places knows in which: shuffling hides nothing "
+            "from such an adversary"
+        )
+    found = guarantee(recipe.steps(rows, relation)).epsilon(delta)
+    treatment = recipe.treatment
+    return found, (
+        f"privacy loss distribution of the steps; the bound on a record's share is that of {type(treatment).__name__}"
     )
 
 

@@ -18,13 +18,19 @@ from torch.func import functional_call, grad, vmap
 from reticent.errors import InvalidInput
 from reticent.train._stack import View, members_of
 from reticent.train._trial import made_with
+from reticent.train.losses import Loss, cross_entropy, loss_of
 from reticent.train.modules import Modules, laid_out, wants_channels_last
 from reticent.train.private._sums import Column, Outer, Piece, Sum, Whole
 from reticent.train.private.networks import Follower, randomness_of
 from reticent.train.private.randomness import Randomness
 from reticent.train.recipes import Private
 
-__all__ = ["gradients_of_records", "train_modules_privately"]
+__all__ = [
+    "gradients_of_records",
+    "refuse_mixing",
+    "train_modules_privately",
+    "trained_layers",
+]
 
 CHUNK = 256  # records differentiated at once
 
@@ -60,14 +66,14 @@ def train_modules_privately(
     Raises
     ------
     InvalidInput
-        If the module mixes records, as a batch norm does, or draws for itself, as dropout does.
+        If the module mixes records, as a batch norm does, or draws for itself, as dropout does; or if its loss does.
     """
     view = View(inputs=inputs, targets=targets, centres=centres, scales=scales)
     members = members_of(masks, seeds, view)
     modules = []
     for k, seed in enumerate(seeds):
         module, _ = made_with(make, int(seed), view.inputs[:1])
-        _refuse_mixing(module)
+        refuse_mixing(module)
         _must_answer_alone(module, view.of(k), members[k])
         own = randomness_of(recipe, [seed]) if randomness is None else randomness[k]
         _train_one(module, view.of(k), members[k], recipe, own, told)
@@ -98,6 +104,7 @@ def _train_one(
         [recipe.l2 if p.ndim >= 2 else 0.0 for p in parameters],
         recipe,
     )
+    loss = loss_of(recipe, view.targets.shape[-1])
     course = recipe.course(len(members))
     batches = randomness.batches(
         [members], [course.sampling_rate], steps=course.steps, expected=recipe.batch
@@ -107,7 +114,7 @@ def _train_one(
         totals = [torch.zeros_like(p)[None] for p in parameters]
         for some in torch.split(rows, CHUNK) if len(rows) else ():
             x, y = view.batch(some[None])
-            pieces = gradients_of_records(module, laid_out(x[0], module), y[0])
+            pieces = gradients_of_records(module, laid_out(x[0], module), y[0], loss)
             sums = follower.sums(pieces, torch.ones(1, len(some), dtype=torch.bool))
             for total, part in zip(totals, _flat(sums), strict=True):
                 total.add_(part.formed().view(total.shape))
@@ -139,9 +146,9 @@ def trained_layers(module: nn.Module) -> list[tuple[nn.Module, list[nn.Parameter
 
 
 def gradients_of_records(
-    module: nn.Module, inputs: Tensor, targets: Tensor
+    module: nn.Module, inputs: Tensor, targets: Tensor, loss: Loss = cross_entropy
 ) -> list[list[Piece]]:
-    """Return the gradients of the cross-entropy of every record, by layer and parameter.
+    """Return the gradients of the loss of every record, by layer and parameter.
 
     Parameters
     ----------
@@ -151,13 +158,15 @@ def gradients_of_records(
         Records.
     targets : Tensor, (batch, classes)
         Class probabilities.
+    loss : callable
+        From logits and targets to one loss per record, each of that record alone.
     """
     layers = trained_layers(module)
     if all(_can_tap(layer, own) for layer, own in layers) and not _in_place(module):
-        tapped = _by_taps(module, layers, inputs, targets)
+        tapped = _by_taps(module, layers, inputs, targets, loss)
         if tapped is not None:
             return tapped
-    return _by_vmap(module, layers, inputs, targets)
+    return _by_vmap(module, layers, inputs, targets, loss)
 
 
 def _by_vmap(
@@ -165,6 +174,7 @@ def _by_vmap(
     layers: Sequence[tuple[nn.Module, list[nn.Parameter]]],
     inputs: Tensor,
     targets: Tensor,
+    loss: Loss,
 ) -> list[list[Piece]]:
     names = {id(p): name for name, p in module.named_parameters()}
     trained = {names[id(p)]: p.detach() for _, own in layers for p in own}
@@ -173,11 +183,11 @@ def _by_vmap(
         **{n: b.detach() for n, b in module.named_buffers()},
     }
 
-    def loss(moving: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+    def judged(moving: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
         logits = functional_call(module, {**moving, **fixed}, (x[None],))
-        return nn.functional.cross_entropy(logits, y[None])
+        return loss(logits, y[None])[0]
 
-    found = vmap(grad(loss), in_dims=(None, 0, 0))(trained, inputs, targets)
+    found = vmap(grad(judged), in_dims=(None, 0, 0))(trained, inputs, targets)
     return [
         [Whole(gradients=found[names[id(p)]][None]) for p in own] for _, own in layers
     ]
@@ -188,6 +198,7 @@ def _by_taps(
     layers: Sequence[tuple[nn.Module, list[nn.Parameter]]],
     inputs: Tensor,
     targets: Tensor,
+    loss: Loss,
 ) -> list[list[Piece]] | None:
     """Return the gradients from what goes into layers and the deltas that come out, if each is used once."""
     taken: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {}
@@ -202,11 +213,11 @@ def _by_taps(
     try:
         with _frozen(layers), torch.enable_grad():
             logits = module(inputs)
-            loss = nn.functional.cross_entropy(logits, targets, reduction="sum")
+            whole = loss(logits, targets).sum()
             if any(len(taken.get(layer, ())) != 1 for layer, _ in layers):
                 return None
             tips = [taken[layer][0][1] for layer, _ in layers]
-            deltas = torch.autograd.grad(loss, tips)
+            deltas = torch.autograd.grad(whole, tips)
     finally:
         for hook in hooks:
             hook.remove()
@@ -325,7 +336,7 @@ def _must_answer_alone(module: nn.Module, view: View, members: Tensor) -> None:
         )
 
 
-def _refuse_mixing(module: nn.Module) -> None:
+def refuse_mixing(module: nn.Module) -> None:
     """Refuse layers that let one record change what another one's gradient is."""
     for name, layer in module.named_modules():
         what = f"the layer {name or '(the module itself)'} is a {type(layer).__name__}"

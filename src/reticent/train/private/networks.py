@@ -30,7 +30,13 @@ from reticent.train.private.randomness import (
 from reticent.train.private.treatments import PerLayer, Scaling
 from reticent.train.recipes import SGD, Private, PrivateNetwork
 
-__all__ = ["Follower", "can_rotate", "randomness_of", "train_privately"]
+__all__ = [
+    "Follower",
+    "can_rotate",
+    "gradients_of_batch",
+    "randomness_of",
+    "train_privately",
+]
 
 
 def train_privately(
@@ -94,7 +100,7 @@ def train_privately(
         active = None
         if any(course.steps <= done for course in courses):
             active = torch.tensor([done < course.steps for course in courses])
-        gradients = _gradients(weights, biases, view, batch, recipe)
+        gradients = gradients_of_batch(weights, biases, view, batch, recipe)
         sums = follower.sums(gradients, batch.present)
         follower.follow([s for layer in sums for s in layer], randomness, active)
         if told is not None:
@@ -185,11 +191,15 @@ class Follower:
         randomness: Randomness,
         active: Tensor | None = None,
     ) -> None:
-        """Release sums with noise and move all parameters by them over the public batch size."""
-        recipe, optimiser = self.recipe, self.recipe.optimiser
+        """Release sums with noise and move all parameters by what is released."""
         released = randomness.release(
-            sums, bound=self.bound, noise_multiplier=recipe.noise_multiplier
+            sums, bound=self.bound, noise_multiplier=self.recipe.noise_multiplier
         )
+        self.move(released, active)
+
+    def move(self, released: Sequence[Tensor], active: Tensor | None = None) -> None:
+        """Move all parameters by what was released, over the public batch size."""
+        recipe, optimiser = self.recipe, self.recipe.optimiser
         self.descent.begin(active)
         simple = isinstance(optimiser, SGD) and optimiser.momentum == 0
         for slot, (parameter, total, decay) in enumerate(
@@ -206,7 +216,7 @@ class Follower:
             self.descent.follow(slot, gradient, active)
 
 
-def _gradients(
+def gradients_of_batch(
     weights: Sequence[Tensor],
     biases: Sequence[Tensor],
     view: View,

@@ -39,6 +39,7 @@ __all__ = [
     "SecretRandomness",
     "SeededRandomness",
     "margin",
+    "normal_filler",
 ]
 
 BLOCK = 2**14  # places of a batch drawn at once
@@ -124,7 +125,7 @@ class SeededRandomness:
 
     def __init__(self, seeds: Sequence[int]) -> None:
         self._samplers = [_generator(seed, 1) for seed in seeds]
-        self._fills = [_filler(seed) for seed in seeds]
+        self._fills = [normal_filler(seed) for seed in seeds]
         self._places: list[Tensor] = []  # where what is released lies, until the next
         self._ahead: list[Tensor] = []  # noise of steps to come
 
@@ -259,7 +260,7 @@ def _generator(seed: int, stream: int) -> torch.Generator:
     return torch.Generator().manual_seed(_mixed(seed, stream))
 
 
-def _filler(seed: int) -> Callable[[Tensor], object]:
+def normal_filler(seed: int) -> Callable[[Tensor], object]:
     """Return what fills a tensor with a model's next normal numbers, compiled if it can be."""
     try:
         from reticent.train.private._compiled import fill_normal, new_state

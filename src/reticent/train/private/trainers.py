@@ -2,16 +2,17 @@
 
 import functools
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 
 from reticent.data import Table
 from reticent.errors import InvalidInput
-from reticent.product import Encoder, NetworkProduct
+from reticent.product import Encoder, NetworkProduct, Trace, Truth
 from reticent.train._groups import one_torch_thread
 from reticent.train.networks import (
     ModuleTrainer,
@@ -28,6 +29,8 @@ from reticent.train.private.noise import secure_generator
 from reticent.train.recipes import Private, PrivateModule, PrivateNetwork
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from reticent.train.engine import Networks
     from reticent.train.modules import Modules
 
@@ -74,6 +77,170 @@ class _Private(Stackable):
                 self.private, seen, table, everyone, [seed], told=told
             )
         return seen, made
+
+    def watch(
+        self,
+        table: Table,
+        *,
+        own: int,
+        other: int | None = None,
+        seeds: Sequence[int],
+        local: Literal["pair", "own"] | None = None,
+        shuffled: bool = False,
+        workers: int = 1,
+        told: Told | None = None,
+    ) -> tuple[Trace, Truth]:
+        """Train on one of two neighbouring tables per seed, and return what an observer of every step could use.
+
+        The domain is that of the whole table in all runs: what is watched is the steps.
+
+        Parameters
+        ----------
+        table : Table
+            The records of both tables.
+        own, other : int
+            Row that only the first table holds, and row that only the second one holds, if there is one.
+        seeds : sequence of int
+            One per run.
+        local, shuffled
+            As in :func:`reticent.train.private.watched.watch_networks`.
+        workers : int
+            Processes.
+        told : callable, optional
+            Called with the number of runs done.
+        """
+        need_torch()
+        common = np.setdiff1d(
+            np.arange(len(table)), [own] if other is None else [own, other]
+        )
+        seen = self._seen_alike(table, int(seeds[0]))
+        watch = functools.partial(
+            self._watch,
+            seen,
+            one_hot(table),
+            (common, own, other),
+            local=local,
+            shuffled=shuffled,
+        )
+        # Small groups, so that progress is told and processes end together.
+        size = max(1, min(50, -(-len(seeds) // (2 * workers))))
+        groups = [seeds[at : at + size] for at in range(0, len(seeds), size)]
+        made = []
+        some = 1 if workers == 1 else 2 * workers
+        for at in range(0, len(groups), some):
+            now = groups[at : at + some]
+            if workers == 1:
+                made += [watch(group) for group in now]
+            else:
+                made += joblib.Parallel(n_jobs=workers)(
+                    joblib.delayed(watch)(group) for group in now
+                )
+            if told is not None:
+                told(sum(len(group) for group in groups[: at + some]))
+        return Trace.join([t for t, _ in made]), Truth.join([a for _, a in made])
+
+    def gradients_at_start(
+        self, table: Table, rows: Sequence[int], *, seed: int
+    ) -> NDArray[np.float32]:
+        """Return the treated gradients of some records at initial weights, one row a record.
+
+        Parameters
+        ----------
+        table : Table
+            The records.
+        rows : sequence of int
+            Which of them.
+        seed : int
+            Of the initialisation.
+        """
+        need_torch()
+        import torch
+
+        from reticent.train.private.watched import shares_at_start
+
+        seen = self._seen_alike(table, seed)
+        with one_torch_thread():
+            found = shares_at_start(
+                torch.from_numpy(seen.matrix),
+                torch.from_numpy(one_hot(table)),
+                rows,
+                self.private,
+                seed=seed,
+                make=self._make(seen, len(table.classes)),
+                centre=torch.from_numpy(seen.centres[0]),
+                scale=torch.from_numpy(seen.scales[0]),
+            )
+        return np.asarray(found.numpy())
+
+    def _seen_alike(self, table: Table, seed: int) -> Seen:
+        """Return what all models of a watched training see."""
+        domain = self._domain(table, _seeded(seed))
+        encoder = domain.encoder
+        centre, scale = domain.standardisation()
+        return Seen(
+            encoder=encoder,
+            matrix=encoder.matrix(table.features),
+            centres=centre[None],
+            scales=scale[None],
+        )
+
+    def _watch(
+        self,
+        seen: Seen,
+        targets: NDArray[np.float32],
+        rows: tuple[NDArray[np.int64], int, int | None],
+        seeds: Sequence[int],
+        *,
+        local: Literal["pair", "own"] | None,
+        shuffled: bool,
+    ) -> tuple[Trace, Truth]:
+        import torch
+
+        from reticent.train.private.watched import (
+            Neighbours,
+            watch_modules,
+            watch_networks,
+        )
+
+        common, own, other = rows
+        neighbours = Neighbours(common=common, own=own, other=other)
+        make = self._make(seen, targets.shape[1])
+        recipe = self.private
+        inputs = torch.from_numpy(seen.matrix)
+        centre, scale = (
+            torch.from_numpy(seen.centres[0]),
+            torch.from_numpy(seen.scales[0]),
+        )
+        with one_torch_thread():
+            if make is None:
+                assert isinstance(recipe, PrivateNetwork)
+                return watch_networks(
+                    inputs,
+                    torch.from_numpy(targets),
+                    neighbours,
+                    recipe,
+                    seeds,
+                    centre=centre,
+                    scale=scale,
+                    local=local,
+                    shuffled=shuffled,
+                )
+            return watch_modules(
+                make,
+                inputs,
+                torch.from_numpy(targets),
+                neighbours,
+                recipe,
+                seeds,
+                centre=centre,
+                scale=scale,
+                local=local,
+                shuffled=shuffled,
+            )
+
+    def _make(self, seen: Seen, classes: int) -> "Callable[[], nn.Module] | None":
+        """Return what makes a module of the user; None for networks of ours."""
+        return None
 
     def _domain(self, table: Table, generator: np.random.Generator) -> Domain:
         recipe = self.private
@@ -209,6 +376,9 @@ class PrivateModuleTrainer(_Private, ModuleTrainer):
     def private(self) -> PrivateModule:
         """The recipe."""
         return self.training
+
+    def _make(self, seen: Seen, classes: int) -> "Callable[[], nn.Module] | None":
+        return functools.partial(self.make, seen.matrix.shape[1], classes)
 
     def _fit_with(
         self,

@@ -1,0 +1,50 @@
+"""Three epsilons side by side: what is claimed, what the recipe truly guarantees, and what was shown at least."""
+
+from dataclasses import dataclass
+
+from reticent.evidence._estimate import Estimate
+
+__all__ = ["Epsilons"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Epsilons:
+    """Claimed, honest and audited epsilon of one training, at one delta, under one relation.
+
+    Parameters
+    ----------
+    delta : float
+        At which all three are stated.
+    relation : str
+        When two tables are neighbours.
+    claimed : float or None
+        What whoever trained the product says; None if nothing is said.
+    claimed_by : str
+        Who says so, and how it was accounted.
+    honest : float or None
+        What the recipe guarantees by its privacy loss distribution; None if it guarantees nothing, or if the
+        recipe is not known.
+    honest_says : str
+        Where the honest one comes from, or why there is none.
+    audited : Estimate
+        An epsilon that is exceeded with confidence; its upper end is always infinite.
+    ceiling : float
+        The most that this way of auditing could have shown, had everything been as stated.
+    method : str
+        How it was audited.
+    """
+
+    delta: float
+    relation: str
+    claimed: float | None
+    claimed_by: str
+    honest: float | None
+    honest_says: str
+    audited: Estimate
+    ceiling: float
+    method: str
+
+    @property
+    def refuted(self) -> bool:
+        """Whether more was shown than is claimed."""
+        return self.claimed is not None and self.audited.low > self.claimed

@@ -1,0 +1,285 @@
+"""From what was watched to evidence and the three epsilons."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reticent.account import (
+    PrivateTraining,
+    Relation,
+    gaussian_epsilon,
+    guarantee,
+)
+from reticent.attack import log_odds
+from reticent.evidence import (
+    Curve,
+    Epsilons,
+    Estimate,
+    WatchedEvidence,
+    ceiling_of_steps,
+    epsilon_of_steps,
+    measure_beliefs,
+    mu_ceiling,
+    mu_lower_bound,
+    noise_level,
+    noise_upper_bound,
+    normality,
+    path_of,
+    refutes,
+    split_level,
+)
+from reticent.product import Trace, Truth
+from reticent.report import Identification
+
+__all__ = ["Claim", "Words", "identification", "watched_evidence"]
+
+LEAST = 8  # noise below this part of the stated one is not looked for
+COARSE = 1e-3  # grid of the privacy loss where many curves are compared
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """What is said of a training, and what can be said of it without watching."""
+
+    claimed: float | None
+    claimed_by: str
+    honest: float | None
+    says: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """What the report says of a watched training beside its numbers; see :class:`~reticent.report.Identification`."""
+
+    relation: str
+    sensitivity: str
+    neighbour: str
+    recipe: str
+    rows: int
+    warnings: tuple[str, ...] = ()
+    subject: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 0
+    repeat: str = ""
+
+
+def identification(
+    trace: Trace,
+    truth: Truth,
+    *,
+    stated: PrivateTraining,
+    claim: Claim,
+    delta: float,
+    belief: float,
+    level: float,
+    words: Words,
+) -> Identification:
+    """Turn what was watched into evidence and the three epsilons."""
+    evidence = watched_evidence(
+        trace, truth, stated=stated, delta=delta, belief=belief, level=level
+    )
+    honest = claim.honest
+    many = f"{trace.runs:,} training{'s' if trace.runs > 1 else ''}"
+    return Identification(
+        epsilons=Epsilons(
+            delta=delta,
+            relation=words.relation,
+            claimed=claim.claimed,
+            claimed_by=claim.claimed_by,
+            honest=honest if honest is None or math.isfinite(honest) else None,
+            honest_says=claim.says,
+            audited=evidence.epsilon,
+            ceiling=evidence.ceiling,
+            method=f"an adversary that watched every step of {many}",
+        ),
+        evidence=evidence,
+        relation=words.relation,
+        sensitivity=words.sensitivity,
+        sampling=_sampling(trace),
+        neighbour=words.neighbour,
+        recipe=words.recipe,
+        rows=words.rows,
+        warnings=(*words.warnings, *_warnings(evidence)),
+        subject=words.subject,
+        seed=words.seed,
+        repeat=words.repeat,
+    )
+
+
+def watched_evidence(
+    trace: Trace,
+    truth: Truth,
+    *,
+    stated: PrivateTraining,
+    delta: float,
+    belief: float,
+    level: float,
+) -> WatchedEvidence:
+    """Turn a trace and its answers into evidence.
+
+    Parameters
+    ----------
+    trace, truth : Trace, Truth
+        What was seen, and what was true.
+    stated : PrivateTraining
+        The mechanism as it is stated.
+    delta, belief, level : float
+        As in :class:`WatchPlan`.
+    """
+    allowed, odds = guarantee(stated), log_odds(trace)
+    beliefs = measure_beliefs(odds, truth.first, belief=belief, level=level)
+    noise = truth.noise(trace)
+    audited, ceiling = _audited(
+        trace, truth, odds[:, -1], noise, stated=stated, delta=delta, level=level
+    )
+    return WatchedEvidence(
+        runs=trace.runs,
+        steps=trace.steps,
+        size=trace.size,
+        rate=trace.rate,
+        prior=0.5,
+        advantage=beliefs.advantage,
+        advantage_bound=allowed.advantage,
+        belief=belief,
+        exceeded=beliefs.exceeded,
+        exceeded_bound=allowed.probability_of_belief(belief),
+        beliefs=beliefs.beliefs,
+        calibration=beliefs.calibration,
+        belief_path=beliefs.path,
+        sensitivity_path=path_of(trace.distance),
+        noise=noise_level(noise, level=level),
+        normality=normality(noise),
+        epsilon=audited,
+        ceiling=ceiling,
+        delta=delta,
+    )
+
+
+def _audited(
+    trace: Trace,
+    truth: Truth,
+    final: NDArray[np.float64],
+    noise: NDArray[np.float64],
+    *,
+    stated: PrivateTraining,
+    delta: float,
+    level: float,
+) -> tuple[Estimate, float]:
+    """Return the better of two lower bounds on epsilon, paying for the choice, and what its method could have shown.
+
+    One rests on the noise of every step, the other on how often the adversary was right.
+    """
+    one_sided = truth.first.all() or not truth.first.any()
+    each = split_level(level, 1 if one_sided else 2)
+    # Whoever knows the place of a record in a shuffled table sees it take part for certain.
+    told = replace(stated, sampling_rate=trace.known_rate)
+    if trace.place is not None:
+        told = replace(told, steps=max(1, int(trace.place[0].sum())))
+    found, ceiling = _by_guesses(truth, final, told, delta, each)
+    reach = 2.0 if stated.relation == Relation.REPLACE else 1.0
+    by_noise = epsilon_of_steps(
+        trace.lengths,
+        noise,
+        scales=trace.scales,
+        rate=told.sampling_rate,
+        relation=stated.relation,
+        delta=delta,
+        level=each,
+    )
+    if by_noise.low >= found.low:
+        found = by_noise
+        ceiling = ceiling_of_steps(
+            [reach / stated.noise_multiplier] * told.steps,
+            runs=trace.runs,
+            samples=noise.size,
+            rate=told.sampling_rate,
+            relation=stated.relation,
+            delta=delta,
+            level=each,
+        )
+    if not one_sided:
+        found = found.stated(level=level, why="the better of two bounds")
+    return found, ceiling
+
+
+def _by_guesses(
+    truth: Truth,
+    final: NDArray[np.float64],
+    stated: PrivateTraining,
+    delta: float,
+    level: float,
+) -> tuple[Estimate, float]:
+    """Return the bound from the adversary's final log-odds alone, in the stated mechanism's own form."""
+    one, two = final[truth.first], final[~truth.first]
+    if min(len(one), len(two)) < 2:
+        nothing = Estimate(
+            value=0.0, low=0.0, high=math.inf, level=level, method="too few runs"
+        )
+        return nothing, 0.0
+    never_wrong = mu_ceiling(len(one), len(two), level=level)
+    if stated.sampling_rate == 1:
+        mu = mu_lower_bound(one, two, level=level)
+        bound = gaussian_epsilon(mu.low, delta)
+        ceiling = gaussian_epsilon(never_wrong, delta)
+        method = mu.method
+    else:
+
+        def curves(multiplier: float) -> Curve:
+            return guarantee(
+                replace(stated, noise_multiplier=multiplier), grid=COARSE
+            ).tprs
+
+        bound, method = 0.0, "not beyond the stated curve"
+        # Where the stated curve is kept, the search could only end below the claim: noise tells more there.
+        if refutes(one, two, tprs=curves(stated.noise_multiplier), level=level):
+            most = noise_upper_bound(
+                one,
+                two,
+                tprs_of=curves,
+                between=(
+                    stated.noise_multiplier / LEAST,
+                    2 * stated.noise_multiplier,
+                ),
+                level=level,
+                relative=0.02,
+            )
+            method = most.method
+            if math.isfinite(most.high):
+                least = replace(stated, noise_multiplier=most.high)
+                bound = guarantee(least).epsilon(delta) * (1 - COARSE)
+        ceiling = guarantee(
+            replace(stated, noise_multiplier=stated.noise_multiplier / LEAST)
+        ).epsilon(delta)
+    made = Estimate(
+        value=bound,
+        low=bound,
+        high=math.inf,
+        level=level,
+        method=f"final guesses: {method}",
+        covers="trainer",
+    )
+    return made, ceiling
+
+
+def _sampling(trace: Trace) -> str:
+    if trace.place is not None:
+        return f"shuffled, {round(1 / trace.rate)} batches an epoch"
+    return (
+        "full batches" if trace.rate == 1 else f"Poisson sampling at {trace.rate:.3g}"
+    )
+
+
+def _warnings(evidence: WatchedEvidence) -> tuple[str, ...]:
+    made = []
+    if evidence.normality < 1e-3:
+        made.append(
+            f"the noise does not look normal (p = {evidence.normality:.1g}), so the bound that rests on it may be wrong"
+        )
+    if evidence.calibration.p_value < 1e-4:
+        made.append(
+            f"the adversary's beliefs do not come true as often as they say (p = {evidence.calibration.p_value:.1g}): the training does "
+            "not release what it states"
+        )
+    return tuple(made)

@@ -1,0 +1,212 @@
+r"""Watch a training that is not ours: the steps of an Opacus optimiser, one by one.
+
+What the adversary of :mod:`reticent.train.private.watched` needs of a step lies open in the optimiser between adding noise and
+taking the step: the clipped sum, and the noisy gradient that is released. The share of the record in question is computed
+beside it, at the same weights. Nothing of the run is changed.
+
+Opacus divides by ``int(rows / steps per epoch)``. With one record less that may be another number, and then noise and sum
+come out on another scale: the adversary compares both scales.
+"""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from reticent.account import PrivateTraining
+from reticent.errors import InvalidInput
+from reticent.product import Side, Trace, Truth
+
+__all__ = ["OpacusObserver"]
+
+ROUNDING = 1e-6  # what Opacus adds to a norm before it divides by it
+
+
+class OpacusObserver:
+    """Watch one run of Opacus as somebody who asks whether one record was used.
+
+    Use it in a ``with`` block around the training loop; on leaving, every hook is removed. The second table is the first
+    one without the record.
+
+    Parameters
+    ----------
+    module : GradSampleModule
+        What ``make_private`` returned.
+    optimiser : DPOptimizer
+        What ``make_private`` returned; flat clipping.
+    loader : DataLoader
+        What ``make_private`` returned.
+    record : Tensor
+        The record in question, as the module takes it, without the batch's dimension.
+    target : int
+        Its class.
+    loss : callable
+        From logits (1, classes) and a target (1,) to the loss; as in training.
+    included : bool
+        Whether the record is in the table. If not, the run is one of the second table, and the loader's rows are one less
+        than those of the first.
+
+    Raises
+    ------
+    InvalidInput
+        If gradients are not clipped by one norm, for then the share of a record is not known here.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        optimiser: Any,
+        loader: Any,
+        *,
+        record: Tensor,
+        target: int,
+        loss: Callable[[Tensor, Tensor], Tensor] = nn.functional.cross_entropy,
+        included: bool = True,
+    ) -> None:
+        if not isinstance(optimiser.max_grad_norm, int | float):
+            raise InvalidInput(
+                f"gradients are clipped by the norms {optimiser.max_grad_norm}, but only one norm for the whole gradient can be watched; train with "
+                'clipping="flat".'
+            )
+        self.poisson = hasattr(loader, "sample_rate")
+        if not (self.poisson or included):
+            raise InvalidInput(
+                "without the record a shuffled table has no place for it, so nobody can say which step would have told; watch a run with the record."
+            )
+        self.module, self.optimiser = module, optimiser
+        self.record, self.target, self.loss = record, target, loss
+        self.included = included
+        self.steps_per_epoch = len(loader)
+        self.rows = len(loader.dataset) + (not included)
+        self._there, self._kept = False, list[dict[str, float]]()
+        self._hook: Any = None
+        self._before: Callable[[Any], None] | None = None
+
+    def __enter__(self) -> "OpacusObserver":
+        self._hook = self.module.register_forward_pre_hook(self._look)
+        self._before = self.optimiser.step_hook
+        self.optimiser.attach_step_hook(self._see)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._hook.remove()
+        self.optimiser.attach_step_hook(self._before)
+
+    @property
+    def steps(self) -> int:
+        """Steps that were seen."""
+        return len(self._kept)
+
+    @property
+    def stated(self) -> PrivateTraining:
+        """The mechanism that the optimiser states."""
+        return PrivateTraining(
+            noise_multiplier=float(self.optimiser.noise_multiplier),
+            sampling_rate=1 / self.steps_per_epoch,
+            steps=max(self.steps, 1),
+        )
+
+    @property
+    def denominators(self) -> tuple[int, int]:
+        """What sums are divided by with the record in the table, and without it."""
+        share = 1 / self.steps_per_epoch
+        return int(self.rows * share), int((self.rows - 1) * share)
+
+    def seen(self) -> tuple[Trace, Truth]:
+        """Return what was seen of the run so far, and what was true."""
+        if not self._kept:
+            raise InvalidInput(
+                "no step was seen; train inside the observer's `with` block, with the optimiser it was given."
+            )
+
+        def numbers(name: str) -> NDArray[np.float64]:
+            return np.array([[step[name] for step in self._kept]])
+
+        zero = np.zeros((1, self.steps))
+        taken = numbers("taken").astype(bool)
+        trace = Trace(
+            first=Side(
+                residual=numbers("residual"),
+                inner=numbers("inner"),
+                square=numbers("square"),
+                deviation=numbers("deviation"),
+            ),
+            second=Side(
+                residual=numbers("residual_other"),
+                inner=zero,
+                square=zero,
+                deviation=numbers("deviation_other"),
+            ),
+            distance=np.sqrt(numbers("square")),
+            size=sum(p.numel() for p in self.optimiser.params),
+            rate=1 / self.steps_per_epoch,
+            place=None if self.poisson else taken,
+        )
+        return trace, Truth(first=np.array([self.included]), taken=taken)
+
+    def _look(self, module: nn.Module, given: tuple[Tensor, ...]) -> None:
+        """Note whether the record is among those of a batch."""
+        batch = given[0].detach()
+        if len(batch):
+            same = (batch == self.record.to(batch)[None]).flatten(1).all(1)
+            self._there = self._there or bool(same.any())
+
+    def _see(self, optimiser: Any) -> None:
+        """Keep what a step tells, then do what was to be done after it."""
+        there, self._there = self._there and self.included, False
+        share = self._share()
+        summed = _flat(p.summed_grad for p in optimiser.params)
+        shown = _flat(p.grad for p in optimiser.params)
+        common = summed - share if there else summed
+        one, two = self.denominators
+        if optimiser.loss_reduction == "sum":
+            one = two = 1
+        times = optimiser.accumulated_iterations
+        one, two = one * times, two * times
+        noise = float(optimiser.noise_multiplier) * float(optimiser.max_grad_norm)
+        around, around_other = shown - common / one, shown - common / two
+        self._kept.append(
+            {
+                "residual": float(around @ around),
+                "residual_other": float(around_other @ around_other),
+                "inner": float(around @ share) / one,
+                "square": float(share @ share) / one**2,
+                "deviation": noise / one,
+                "deviation_other": noise / two,
+                "taken": float(there),
+            }
+        )
+        if self._before is not None:
+            self._before(optimiser)
+
+    def _share(self) -> Tensor:
+        """Return the record's clipped gradient at the weights of the moment."""
+        inner = getattr(self.module, "_module", self.module)
+        quiet = getattr(self.module, "disable_hooks", None)
+        if quiet is not None:
+            quiet()
+        try:
+            with torch.enable_grad():
+                logits = inner(self.record[None])
+                loss = self.loss(logits, torch.tensor([self.target]))
+                found = torch.autograd.grad(loss, list(self.optimiser.params))
+        finally:
+            if quiet is not None:
+                self.module.enable_hooks()  # type: ignore[operator]
+        whole = _flat(found)
+        norm = float(whole.norm())
+        clip = float(self.optimiser.max_grad_norm) / (norm + ROUNDING)
+        return whole * min(1.0, clip)
+
+
+def _flat(parts: Any) -> Tensor:
+    return torch.cat([part.detach().flatten().double() for part in parts])

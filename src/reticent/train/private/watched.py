@@ -1,0 +1,483 @@
+r"""Train many private models on one of two neighbouring tables each, and keep what an observer of every step could use.
+
+The strong adversary of [1]_ (Algorithm 1) knows both tables, the initial weights, who else takes part in a step,
+and every noisy sum that is released. So it can compute, at the weights of the moment, what either table would have
+released without noise; all that is left to it is the noise. A few numbers a step hold everything its
+likelihoods need, and :class:`~reticent.product.Trace` is made of them.
+
+The models are never released: initialisation, coins, batches and noise come from seeds.
+
+References
+----------
+.. [1] D5.3, MOSAICrOWN, 2020, Section 5.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from reticent.errors import InvalidInput
+from reticent.product import Side, Trace, Truth
+from reticent.train._stack import View, batch_order
+from reticent.train._trial import made_with
+from reticent.train.engine import stacked_parameters
+from reticent.train.losses import loss_of
+from reticent.train.modules import laid_out, wants_channels_last
+from reticent.train.private._sums import Piece
+from reticent.train.private.modules import (
+    gradients_of_records,
+    refuse_mixing,
+    trained_layers,
+)
+from reticent.train.private.networks import Follower, gradients_of_batch
+from reticent.train.private.randomness import Batch, SeededRandomness, normal_filler
+from reticent.train.private.treatments import Scaling
+from reticent.train.recipes import Private, PrivateNetwork
+
+__all__ = [
+    "Local",
+    "Neighbours",
+    "shares_at_start",
+    "watch_modules",
+    "watch_networks",
+]
+
+Local = Literal["pair", "own"]
+
+TOGETHER = 2**22  # numbers of one release of all models that are watched in one pass
+CHUNK = 256  # records of a module's batch differentiated at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbours:
+    """Two tables that differ in one record, as rows of one array.
+
+    Parameters
+    ----------
+    common : array of int
+        Records that both tables hold.
+    own : int
+        The record of the first table that the second one lacks.
+    other : int, optional
+        The record that the second table holds in its place; None if it holds none.
+    """
+
+    common: NDArray[np.int64]
+    own: int
+    other: int | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.common) < 1:
+            raise InvalidInput(
+                "the tables share no record, so there is nothing to hide among; bring more records."
+            )
+        if self.own in self.common or self.other in (self.own, *self.common):
+            raise InvalidInput(
+                f"the records {self.own} and {self.other} tell the tables apart, but one of them is in both; choose others."
+            )
+
+
+class _Models(Protocol):
+    """Models that are trained side by side: sums of treated gradients, and steps by what is released."""
+
+    def sums(self, index: Tensor, present: Tensor) -> Tensor:
+        """Return the sums of treated gradients, (M, P)."""
+        ...
+
+    def lengths(self, index: Tensor) -> Tensor:
+        """Return the lengths of treated gradients, (M, k)."""
+        ...
+
+    def move(self, released: Tensor) -> None:
+        """Take a step by a release, (M, P)."""
+        ...
+
+    @property
+    def bound(self) -> float:
+        """No record's share is longer."""
+        ...
+
+
+def watch_networks(
+    inputs: Tensor,
+    targets: Tensor,
+    neighbours: Neighbours,
+    recipe: PrivateNetwork,
+    seeds: Sequence[int],
+    *,
+    centre: Tensor | None = None,
+    scale: Tensor | None = None,
+    local: Local | None = None,
+    shuffled: bool = False,
+    told: Callable[[int], None] | None = None,
+) -> tuple[Trace, Truth]:
+    """Train one network per seed on either table, many in one pass, and return what an observer could use.
+
+    Parameters
+    ----------
+    inputs, targets : Tensor, (n, d) and (n, classes)
+        All records in question.
+    neighbours : Neighbours
+        Which of them the two tables hold.
+    recipe : PrivateNetwork
+        The training.
+    seeds : sequence of int
+        One per run: the coin that chooses the table, initialisation, batches, noise.
+    centre, scale : Tensor, (d,), optional
+        Every model sees ``(inputs - centre) / scale``.
+    local : str, optional
+        Scale noise to records in place of the treatment's bound: empirical, not DP. ``"pair"`` takes the distance of the two shares at
+        hand, as the source does; ``"own"`` the longest share in the table that is used, which is what a holder of
+        that table can compute, and which differs between the tables.
+    shuffled : bool
+        Whether batches are cut from a shuffled table in place of Poisson sampling. The second table then has an empty place
+        where the first one has the record.
+    told : callable, optional
+        Called with the number of runs done.
+    """
+    parameters = sum(recipe.sizes(inputs.shape[1], targets.shape[1]))
+    together = max(1, min(len(seeds), TOGETHER // parameters))
+    made = []
+    for start in range(0, len(seeds), together):
+        some = seeds[start : start + together]
+        view = _view(inputs, targets, centre, scale, len(some))
+        models = _Networks(view, recipe, some)
+        made.append(_watch(models, neighbours, recipe, some, local, shuffled))
+        if told is not None:
+            told(min(start + together, len(seeds)))
+    return Trace.join([t for t, _ in made]), Truth.join([a for _, a in made])
+
+
+def watch_modules(
+    make: Callable[[], nn.Module],
+    inputs: Tensor,
+    targets: Tensor,
+    neighbours: Neighbours,
+    recipe: Private,
+    seeds: Sequence[int],
+    *,
+    centre: Tensor | None = None,
+    scale: Tensor | None = None,
+    local: Local | None = None,
+    shuffled: bool = False,
+    told: Callable[[int], None] | None = None,
+) -> tuple[Trace, Truth]:
+    """Train one module of the user per seed on either table, one after another; see :func:`watch_networks`.
+
+    Parameters
+    ----------
+    make : callable
+        Returns a fresh module.
+    inputs, targets, neighbours, recipe, seeds, centre, scale, local, shuffled, told
+        As there.
+    """
+    made = []
+    for done, seed in enumerate(seeds):
+        view = _view(inputs, targets, centre, scale, 1)
+        models = _Module(make, view, recipe, int(seed))
+        made.append(_watch(models, neighbours, recipe, [seed], local, shuffled))
+        if told is not None:
+            told(done + 1)
+    return Trace.join([t for t, _ in made]), Truth.join([a for _, a in made])
+
+
+def shares_at_start(
+    inputs: Tensor,
+    targets: Tensor,
+    rows: Sequence[int],
+    recipe: Private,
+    *,
+    seed: int,
+    make: Callable[[], nn.Module] | None = None,
+    centre: Tensor | None = None,
+    scale: Tensor | None = None,
+) -> Tensor:
+    """Return the treated gradients of some records at the initial weights, (rows, P).
+
+    The neighbour with the largest gradient difference is chosen by them.
+    """
+    view = _view(inputs, targets, centre, scale, 1)
+    models: _Models
+    if make is None:
+        assert isinstance(recipe, PrivateNetwork)
+        models = _Networks(view, recipe, [seed])
+    else:
+        models = _Module(make, view, recipe, seed)
+    alone = torch.ones(1, 1, dtype=torch.bool)
+    return torch.cat([models.sums(torch.tensor([[row]]), alone) for row in rows])
+
+
+def _watch(
+    models: _Models,
+    neighbours: Neighbours,
+    recipe: Private,
+    seeds: Sequence[int],
+    local: Local | None,
+    shuffled: bool,
+) -> tuple[Trace, Truth]:
+    """Train one group of models and keep what was to be seen of every step."""
+    m = len(seeds)
+    coins = [np.random.default_rng([int(seed), 5]).integers(2) == 1 for seed in seeds]
+    first = torch.tensor(coins)
+    fills = [normal_filler(int(seed)) for seed in seeds]
+    members = torch.tensor([*neighbours.common, neighbours.own])
+    course = recipe.course(len(members))
+    rate = course.sampling_rate
+    if shuffled:
+        rate = 1 / math.ceil(len(members) / recipe.batch)
+    alone = torch.ones(m, 1, dtype=torch.bool)
+    rows: dict[str, list[Tensor]] = {}
+
+    def keep(**numbers: Tensor) -> None:
+        for name, value in numbers.items():
+            rows.setdefault(name, []).append(value)
+
+    for batch in _batches(members, recipe, course.steps, rate, seeds, shuffled):
+        present = batch.present & (batch.index != neighbours.own)
+        taken = (batch.present & (batch.index == neighbours.own)).any(1)
+        common = models.sums(batch.index, present)
+        share = models.sums(torch.full((m, 1), neighbours.own), alone)
+        if neighbours.other is None:
+            another = torch.zeros_like(share)
+        else:
+            another = models.sums(torch.full((m, 1), neighbours.other), alone)
+        distance = _square(share - another).sqrt()
+        one, two = _scales(models, neighbours, batch, distance, local)
+        deviation = recipe.noise_multiplier * torch.where(first, one, two)
+        noise = torch.empty_like(share)
+        for own, fill in zip(noise, fills, strict=True):
+            fill(own)
+        used = torch.where(first[:, None], share, another) * taken[:, None]
+        shown = noise.mul_(deviation.float()[:, None]).add_(used)
+        keep(
+            residual=_square(shown),
+            inner=_inner(shown, share),
+            inner_other=_inner(shown, another),
+            square=_square(share),
+            square_other=_square(another),
+            deviation=recipe.noise_multiplier * one,
+            deviation_other=recipe.noise_multiplier * two,
+            distance=distance,
+            taken=taken,
+        )
+        models.move(common.add_(shown))
+
+    def kept(name: str) -> NDArray[np.float64]:
+        return torch.stack(rows[name], 1).numpy()
+
+    residual = kept("residual")
+    took_part = torch.stack(rows["taken"], 1).numpy()
+    trace = Trace(
+        first=Side(
+            residual=residual,
+            inner=kept("inner"),
+            square=kept("square"),
+            deviation=kept("deviation"),
+        ),
+        second=Side(
+            residual=residual,
+            inner=kept("inner_other"),
+            square=kept("square_other"),
+            deviation=kept("deviation_other"),
+        ),
+        distance=kept("distance"),
+        size=common.shape[1],
+        rate=rate,
+        place=took_part if shuffled else None,
+    )
+    return trace, Truth(first=first.numpy(), taken=took_part)
+
+
+def _scales(
+    models: _Models,
+    neighbours: Neighbours,
+    batch: Batch,
+    distance: Tensor,
+    local: Local | None,
+) -> tuple[Tensor, Tensor]:
+    """Return what noise is scaled to under either table, (M,)."""
+    if local is None:
+        bound = torch.full_like(distance, models.bound)
+        return bound, bound
+    if local == "pair":
+        return distance, distance
+    if local != "own":
+        raise InvalidInput(
+            f"the local sensitivity {local!r} is not known; use 'pair' or 'own', or leave it out."
+        )
+    lengths = models.lengths(batch.index).double()
+    others = batch.present & (batch.index != neighbours.own)
+    common = torch.where(others, lengths, 0.0).amax(1)
+    m = len(common)
+    own = models.lengths(torch.full((m, 1), neighbours.own)).double()[:, 0]
+    if neighbours.other is None:
+        return torch.maximum(common, own), common
+    other = models.lengths(torch.full((m, 1), neighbours.other)).double()[:, 0]
+    return torch.maximum(common, own), torch.maximum(common, other)
+
+
+def _batches(
+    members: Tensor,
+    recipe: Private,
+    steps: int,
+    rate: float,
+    seeds: Sequence[int],
+    shuffled: bool,
+) -> Iterator[Batch]:
+    if not shuffled:
+        yield from SeededRandomness(seeds).batches(
+            [members] * len(seeds),
+            [rate] * len(seeds),
+            steps=steps,
+            expected=recipe.batch,
+        )
+        return
+    generators = [torch.Generator().manual_seed(int(seed) + 1) for seed in seeds]
+    done = 0
+    while done < steps:
+        orders = torch.stack([batch_order(members, own) for own in generators])
+        for index in torch.split(orders, recipe.batch, 1)[: steps - done]:
+            yield Batch(index=index, present=torch.ones_like(index, dtype=torch.bool))
+            done += 1
+
+
+class _Networks:
+    """Networks of one shape, stacked."""
+
+    def __init__(
+        self, view: View, recipe: PrivateNetwork, seeds: Sequence[int]
+    ) -> None:
+        generators = [torch.Generator().manual_seed(int(seed)) for seed in seeds]
+        sizes = [view.inputs.shape[1], *recipe.hidden, view.targets.shape[-1]]
+        self._weights, self._biases = stacked_parameters(sizes, generators)
+        self._view, self._recipe = view, recipe
+        self._follower = Follower(
+            list(zip(self._weights, self._biases, strict=True)),
+            [recipe.l2, 0.0] * len(self._weights),
+            recipe,
+        )
+
+    @property
+    def bound(self) -> float:
+        return self._follower.bound
+
+    def sums(self, index: Tensor, present: Tensor) -> Tensor:
+        return _flat(self._follower, self._pieces(index), present)
+
+    def lengths(self, index: Tensor) -> Tensor:
+        return _lengths(self._follower, self._pieces(index))
+
+    def _pieces(self, index: Tensor) -> Sequence[Sequence[Piece]]:
+        batch = Batch(index=index, present=torch.ones_like(index, dtype=torch.bool))
+        return gradients_of_batch(
+            self._weights, self._biases, self._view, batch, self._recipe
+        )
+
+    def move(self, released: Tensor) -> None:
+        self._follower.move(_parts(self._follower, released))
+
+
+class _Module:
+    """One module of the user."""
+
+    def __init__(
+        self, make: Callable[[], nn.Module], view: View, recipe: Private, seed: int
+    ) -> None:
+        module, _ = made_with(make, seed, view.inputs[:1])
+        refuse_mixing(module)
+        module.train()
+        if wants_channels_last(view.inputs, module):
+            module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self._module, self._view = module, view
+        self._loss = loss_of(recipe, view.targets.shape[-1])
+        layers = trained_layers(module)
+        self._follower = Follower(
+            [[p.data[None] for p in layer] for _, layer in layers],
+            [recipe.l2 if p.ndim >= 2 else 0.0 for _, layer in layers for p in layer],
+            recipe,
+        )
+
+    @property
+    def bound(self) -> float:
+        return self._follower.bound
+
+    def sums(self, index: Tensor, present: Tensor) -> Tensor:
+        size = sum(p[0].numel() for p in self._follower.descent.parameters)
+        total = torch.zeros(1, size)
+        rows = index[0][present[0]]
+        for some in torch.split(rows, CHUNK) if len(rows) else ():
+            everyone = torch.ones(1, len(some), dtype=torch.bool)
+            total += _flat(self._follower, self._pieces(some), everyone)
+        return total
+
+    def lengths(self, index: Tensor) -> Tensor:
+        return torch.cat(
+            [
+                _lengths(self._follower, self._pieces(some))
+                for some in torch.split(index[0], CHUNK)
+            ],
+            1,
+        )
+
+    def _pieces(self, rows: Tensor) -> Sequence[Sequence[Piece]]:
+        x, y = self._view.batch(rows[None])
+        inputs = laid_out(x[0], self._module)
+        return gradients_of_records(self._module, inputs, y[0], self._loss)
+
+    def move(self, released: Tensor) -> None:
+        self._follower.move(_parts(self._follower, released))
+
+
+def _flat(
+    follower: Follower, pieces: Sequence[Sequence[Piece]], present: Tensor
+) -> Tensor:
+    sums = follower.sums(pieces, present)
+    return torch.cat([part.formed().flatten(1) for layer in sums for part in layer], 1)
+
+
+def _lengths(follower: Follower, pieces: Sequence[Sequence[Piece]]) -> Tensor:
+    """Return the lengths of single treated gradients, (M, k)."""
+    treatment = follower.recipe.treatment
+    if not isinstance(treatment, Scaling):
+        raise InvalidInput(
+            f"the local sensitivity of {type(treatment).__name__} is not computed; use a treatment that scales gradients, such as Clip."
+        )
+    squares = torch.stack([p.squares() for layer in pieces for p in layer]).sum(0)
+    norm = squares.sqrt()
+    lengths: Tensor = norm * treatment.factor(norm)
+    return lengths
+
+
+def _parts(follower: Follower, released: Tensor) -> list[Tensor]:
+    parameters = follower.descent.parameters
+    cut = torch.split(released, [p[0].numel() for p in parameters], 1)
+    return [part.reshape(p.shape) for part, p in zip(cut, parameters, strict=True)]
+
+
+def _view(
+    inputs: Tensor,
+    targets: Tensor,
+    centre: Tensor | None,
+    scale: Tensor | None,
+    models: int,
+) -> View:
+    def each(values: Tensor | None) -> Tensor | None:
+        return None if values is None else values.expand(models, *values.shape)
+
+    return View(
+        inputs=inputs, targets=targets, centres=each(centre), scales=each(scale)
+    )
+
+
+def _inner(a: Tensor, b: Tensor) -> Tensor:
+    return (a * b).sum(1, dtype=torch.float64)
+
+
+def _square(a: Tensor) -> Tensor:
+    return _inner(a, a)

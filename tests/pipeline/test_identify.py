@@ -1,0 +1,274 @@
+"""An adversary that watches puts promises to the test: false ones are refuted, true ones are not."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
+
+from reticent.account import (  # noqa: E402
+    Gaussian,
+    PrivateTraining,
+    Relation,
+    guarantee,
+)
+from reticent.data import Euclidean, Gower, table_from_frame  # noqa: E402
+from reticent.errors import InvalidInput  # noqa: E402
+from reticent.pipeline import (  # noqa: E402
+    Dissimilar,
+    LargestGradient,
+    Mislabelled,
+    Stages,
+    WatchPlan,
+    identify,
+)
+from reticent.report import Identification, render_identification  # noqa: E402
+from reticent.train import (  # noqa: E402
+    SGD,
+    PrivateNetwork,
+    PrivateNetworkTrainer,
+)
+from reticent.train.private import Clip, Tanh  # noqa: E402
+
+ROWS, DELTA, STEPS = 80, 1e-3, 30
+
+
+@pytest.fixture(scope="module")
+def tables():
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(
+        rng.normal(size=(ROWS + 20, 4)), columns=["age", "height", "pulse", "dose"]
+    )
+    frame["ill"] = np.where(
+        frame["age"] + 0.3 * rng.normal(size=len(frame)) > 0, "yes", "no"
+    )
+    whole = table_from_frame(frame, target="ill")
+    return whole.take(np.arange(ROWS)), whole.take(np.arange(ROWS, len(frame)))
+
+
+@pytest.fixture(scope="module")
+def domain(tmp_path_factory):
+    path = tmp_path_factory.mktemp("domain") / "domain.toml"
+    columns = "\n".join(f"{n} = [-3, 3]" for n in ("age", "height", "pulse", "dose"))
+    path.write_text(f"[numbers]\n{columns}\n")
+    return str(path)
+
+
+def trainer(domain, *, noise, **changes):
+    given = {
+        "hidden": (),
+        "epochs": STEPS,
+        "batch": ROWS + 1,
+        "rows": ROWS + 1,
+        "optimiser": SGD(rate=0.1),
+        "treatment": Clip(norm=0.05),
+        "noise_multiplier": noise,
+        "noise": "seeded",
+        "domain": domain,
+    }
+    network = PrivateNetwork(**{**given, **changes})
+    return PrivateNetworkTrainer(network=network, recipe="a test's own")
+
+
+def watch(tables, made, *, runs=60, seed=42, **changes):
+    given = {"delta": DELTA, "runs": runs, "seed": seed, "workers": 1}
+    members, outside = tables
+    plan = WatchPlan(trainer=made, **{**given, **changes})
+    return identify(members, plan, outside=outside)
+
+
+def noise_for(epsilon, delta=DELTA):
+    return (
+        math.sqrt(STEPS)
+        * Gaussian.analytic(epsilon=epsilon, delta=delta).noise_multiplier
+    )
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 2.0, 4.0])
+def test_the_bound_is_within_ten_per_cent_of_the_exact_epsilon(
+    tables, domain, seed, epsilon
+):
+    """Full batches, a record that is always clipped, 100 runs: the bound exceeds 90 % with probability above 1 - 1e-6."""
+    found = watch(
+        tables, trainer(domain, noise=noise_for(epsilon)), runs=100, seed=seed
+    )
+    epsilons = found.epsilons
+    assert epsilons.claimed == pytest.approx(epsilon, rel=1e-3)
+    assert epsilons.honest == pytest.approx(epsilon, rel=1e-3)
+    assert 0.9 * epsilon < epsilons.audited.low
+    assert not epsilons.refuted
+    assert epsilons.audited.low <= 1.1 * epsilons.ceiling
+    # How often the adversary is right shows far less with so few runs.
+    assert found.evidence.advantage.low < found.evidence.advantage_bound
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClipThatDoesNothing(Clip):
+    """States a bound and keeps none."""
+
+    def factor(self, norm):
+        return torch.ones_like(norm)
+
+
+def faults(domain):
+    """Return each fault with what it claims, and the same recipe without the fault."""
+    full, sampled = noise_for(2.0), 2.0
+    honest = trainer(domain, noise=full)
+    n = 5 * 2
+    sampling = {"batch": 21, "epochs": 10}
+    poisson = trainer(domain, noise=sampled, **sampling)
+    claim_sampled = guarantee(poisson.private.steps(ROWS + 1, Relation.ADD_REMOVE))
+    return {
+        "noise too small by 20 %": (
+            trainer(domain, noise=0.8 * full),
+            {"claimed": 2.0},
+            honest,
+        ),
+        "a clip that does nothing": (
+            trainer(domain, noise=full, treatment=ClipThatDoesNothing(norm=0.05)),
+            {"claimed": 2.0},
+            honest,
+        ),
+        "tanh as in its source": (
+            trainer(
+                domain,
+                noise=full / math.sqrt(n),
+                treatment=Tanh(scale=0.05, width=0.001),
+            ),
+            {"claimed": 2.0},
+            trainer(domain, noise=full, treatment=Tanh(scale=0.05, width=0.001)),
+        ),
+        "noise scaled to local sensitivity": (
+            trainer(domain, noise=full, treatment=Clip(norm=100.0)),
+            {"claimed": 2.0, "local": "own"},
+            honest,
+        ),
+        "shuffling accounted as Poisson": (
+            poisson,
+            {
+                "shuffled": True,
+                "claimed": claim_sampled.epsilon(DELTA),
+            },
+            poisson,
+        ),
+    }
+
+
+NAMES = [
+    "noise too small by 20 %",
+    "a clip that does nothing",
+    "tanh as in its source",
+    "noise scaled to local sensitivity",
+    "shuffling accounted as Poisson",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_false_claim_is_refuted_and_its_true_twin_is_not(tables, domain, seed, name):
+    made, how, honest = faults(domain)[name]
+    found = watch(tables, made, seed=seed, **how)
+    assert found.epsilons.refuted, found.epsilons
+    without = {k: v for k, v in how.items() if k not in ("local", "shuffled")}
+    twin = watch(tables, honest, seed=seed, **without)
+    assert not twin.epsilons.refuted, twin.epsilons
+
+
+def test_the_honest_epsilon_of_faults(tables, domain):
+    """A tanh filter with the noise of its source guarantees nothing worth the name; local noise nothing at all."""
+    made, how, _ = faults(domain)["tanh as in its source"]
+    found = watch(tables, made, runs=10, **how)
+    assert found.epsilons.honest > 3 * found.epsilons.claimed
+    made, how, _ = faults(domain)["noise scaled to local sensitivity"]
+    found = watch(tables, made, runs=10, **how)
+    assert found.epsilons.honest is None
+    assert "not DP" in found.sensitivity
+    assert any("not DP" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize(
+    "neighbour",
+    [
+        Mislabelled(),
+        LargestGradient(),
+        Dissimilar(distance=Gower()),
+        Dissimilar(distance=Euclidean()),
+    ],
+    ids=lambda neighbour: type(getattr(neighbour, "distance", neighbour)).__name__,
+)
+def test_every_choice_of_a_neighbour_keeps_the_bound(
+    tables, domain, relation, neighbour
+):
+    made = trainer(
+        domain,
+        noise=8.0,
+        rows=ROWS + 1 if isinstance(neighbour, Mislabelled) else ROWS,
+        batch=ROWS,
+    )
+    found = watch(tables, made, runs=10, relation=relation, neighbour=neighbour)
+    reach = 1 if relation == Relation.ADD_REMOVE else 2
+    assert found.evidence.sensitivity_path[0].high <= reach * 0.05
+    assert not found.epsilons.refuted
+    assert found.relation == relation.value
+
+
+def test_poisson_sampling_is_told_and_its_bound_stays_below_the_truth(
+    tables, domain, seed
+):
+    made = trainer(domain, noise=0.8, batch=20, epochs=10)
+    found = watch(tables, made, runs=60, seed=seed)
+    assert found.sampling.startswith("Poisson sampling at 0.2")
+    assert 0 < found.epsilons.audited.low < found.epsilons.honest
+    # In the form of full batches the same noise would be worth far more.
+    full = guarantee(PrivateTraining(noise_multiplier=0.8, sampling_rate=1, steps=40))
+    assert found.epsilons.audited.low < 0.6 * full.epsilon(DELTA)
+
+
+def test_a_killed_run_goes_on_where_it_was(tables, domain, tmp_path):
+    made = trainer(domain, noise=8.0)
+    plan = WatchPlan(trainer=made, runs=120, delta=DELTA, workers=1)
+    stages = Stages(folder=tmp_path / "kept")
+    told = []
+
+    def stop(stage, done, total):
+        told.append(done)
+        if done == 100:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        identify(tables[0], plan, stages=stages, progress=stop)
+    assert len(list((tmp_path / "kept").glob("watch*"))) == 2
+    resumed = identify(tables[0], plan, stages=stages)
+    assert resumed == identify(tables[0], plan)
+
+
+def test_the_result_survives_json_and_makes_a_page(tables, domain):
+    found = watch(tables, trainer(domain, noise=noise_for(2.0)), runs=20)
+    assert Identification.from_json(found.to_json()) == found
+    page = render_identification(found)
+    for part in ("NOT REFUTED", "plot-epsilons", "plot-beliefs", "plot-belief-path"):
+        assert part in page
+    refuted = replace(found, epsilons=replace(found.epsilons, claimed=0.1))
+    assert ">REFUTED<" in render_identification(refuted)
+    with pytest.raises(InvalidInput, match="this is a 'another'"):
+        Identification.from_json('{"schema": "another"}')
+
+
+def test_what_cannot_be_watched_is_refused(tables, domain):
+    made = trainer(domain, noise=8.0)
+    with pytest.raises(InvalidInput, match="watch 2 or more"):
+        WatchPlan(trainer=made, runs=1)
+    with pytest.raises(InvalidInput, match="between even odds"):
+        WatchPlan(trainer=made, belief=0.4)
+    with pytest.raises(InvalidInput, match="positive number"):
+        WatchPlan(trainer=made, claimed=-1.0)
+    with pytest.raises(InvalidInput, match="one at a time"):
+        WatchPlan(trainer=made, local="own", shuffled=True)
+    plan = WatchPlan(
+        trainer=made, neighbour=LargestGradient(), relation=Relation.REPLACE
+    )
+    with pytest.raises(InvalidInput, match="keep some records aside"):
+        identify(tables[0], plan)
