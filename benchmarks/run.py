@@ -15,6 +15,7 @@ BENCHMARKS = (
     ("audit.py",),
     ("engine.py",),
     ("private.py",),
+    ("watched.py",),
     ("peers.py", "--targets", "forest", "--seeds", "1"),
 )
 

@@ -34,6 +34,7 @@ from reticent.train import (  # noqa: E402
 from reticent.train.private import Clip, Tanh  # noqa: E402
 
 ROWS, DELTA, STEPS = 80, 1e-3, 30
+ALARM = 1e-6  # chance that a true claim is refuted, or that a statistical test fails
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +43,7 @@ def tables():
     frame = pd.DataFrame(
         rng.normal(size=(ROWS + 20, 4)), columns=["age", "height", "pulse", "dose"]
     )
+    frame.loc[0, "height":] *= 6  # one that stands far out
     frame["ill"] = np.where(
         frame["age"] + 0.3 * rng.normal(size=len(frame)) > 0, "yes", "no"
     )
@@ -91,18 +93,27 @@ def noise_for(epsilon, delta=DELTA):
 def test_the_bound_is_within_ten_per_cent_of_the_exact_epsilon(
     tables, domain, seed, epsilon
 ):
-    """Full batches, a record that is always clipped, 100 runs: the bound exceeds 90 % with probability above 1 - 1e-6."""
+    """Full batches, a record that is always clipped, 200 runs: the bound exceeds 90 % with probability above 1 - 1e-6."""
     found = watch(
-        tables, trainer(domain, noise=noise_for(epsilon)), runs=100, seed=seed
+        tables, trainer(domain, noise=noise_for(epsilon)), runs=200, seed=seed
     )
     epsilons = found.epsilons
     assert epsilons.claimed == pytest.approx(epsilon, rel=1e-3)
     assert epsilons.honest == pytest.approx(epsilon, rel=1e-3)
     assert 0.9 * epsilon < epsilons.audited.low
-    assert not epsilons.refuted
-    assert epsilons.audited.low <= 1.1 * epsilons.ceiling
+    assert epsilons.ceiling > 0.9 * epsilon
     # How often the adversary is right shows far less with so few runs.
     assert found.evidence.advantage.low < found.evidence.advantage_bound
+
+
+def test_two_runs_suffice_if_they_are_long(tables, domain, seed):
+    """As in Nasr et al. 2023: 400 steps each, and 70 % of epsilon 8 is shown; with probability above 1 - 1e-6."""
+    mu = 1 / Gaussian.analytic(epsilon=8.0, delta=DELTA).noise_multiplier
+    made = trainer(domain, noise=math.sqrt(400) / mu, epochs=400)
+    found = watch(tables, made, runs=2, seed=seed)
+    assert found.epsilons.audited.low > 0.7 * 8
+    careful = watch(tables, made, runs=2, seed=seed, level=1 - ALARM)
+    assert careful.epsilons.audited.low < 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +154,11 @@ def faults(domain):
         ),
         "noise scaled to local sensitivity": (
             trainer(domain, noise=full, treatment=Clip(norm=100.0)),
-            {"claimed": 2.0, "local": "own"},
+            {
+                "claimed": 2.0,
+                "local": "own",
+                "neighbour": Dissimilar(distance=Euclidean()),
+            },
             honest,
         ),
         "shuffling accounted as Poisson": (
@@ -169,10 +184,11 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 def test_a_false_claim_is_refuted_and_its_true_twin_is_not(tables, domain, seed, name):
     made, how, honest = faults(domain)[name]
-    found = watch(tables, made, seed=seed, **how)
+    how |= {"seed": seed, "runs": 100, "level": 1 - ALARM}
+    found = watch(tables, made, **how)
     assert found.epsilons.refuted, found.epsilons
     without = {k: v for k, v in how.items() if k not in ("local", "shuffled")}
-    twin = watch(tables, honest, seed=seed, **without)
+    twin = watch(tables, honest, **without)
     assert not twin.epsilons.refuted, twin.epsilons
 
 
@@ -208,7 +224,14 @@ def test_every_choice_of_a_neighbour_keeps_the_bound(
         rows=ROWS + 1 if isinstance(neighbour, Mislabelled) else ROWS,
         batch=ROWS,
     )
-    found = watch(tables, made, runs=10, relation=relation, neighbour=neighbour)
+    found = watch(
+        tables,
+        made,
+        runs=10,
+        relation=relation,
+        neighbour=neighbour,
+        level=1 - ALARM,
+    )
     reach = 1 if relation == Relation.ADD_REMOVE else 2
     assert found.evidence.sensitivity_path[0].high <= reach * 0.05
     assert not found.epsilons.refuted
@@ -219,7 +242,7 @@ def test_poisson_sampling_is_told_and_its_bound_stays_below_the_truth(
     tables, domain, seed
 ):
     made = trainer(domain, noise=0.8, batch=20, epochs=10)
-    found = watch(tables, made, runs=60, seed=seed)
+    found = watch(tables, made, runs=60, seed=seed, level=1 - ALARM)
     assert found.sampling.startswith("Poisson sampling at 0.2")
     assert 0 < found.epsilons.audited.low < found.epsilons.honest
     # In the form of full batches the same noise would be worth far more.

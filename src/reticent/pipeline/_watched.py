@@ -218,12 +218,11 @@ def _by_guesses(
             value=0.0, low=0.0, high=math.inf, level=level, method="too few runs"
         )
         return nothing, 0.0
-    never_wrong = mu_ceiling(len(one), len(two), level=level)
     if stated.sampling_rate == 1:
         mu = mu_lower_bound(one, two, level=level)
-        bound = gaussian_epsilon(mu.low, delta)
+        bound, method = gaussian_epsilon(mu.low, delta), mu.method
+        never_wrong = mu_ceiling(len(one), len(two), level=level)
         ceiling = gaussian_epsilon(never_wrong, delta)
-        method = mu.method
     else:
 
         def curves(multiplier: float) -> Curve:
@@ -231,7 +230,7 @@ def _by_guesses(
                 replace(stated, noise_multiplier=multiplier), grid=COARSE
             ).tprs
 
-        bound, method = 0.0, "not beyond the stated curve"
+        bound, ceiling, method = 0.0, 0.0, "not beyond the stated curve"
         # Where the stated curve is kept, the search could only end below the claim: noise tells more there.
         if refutes(one, two, tprs=curves(stated.noise_multiplier), level=level):
             most = noise_upper_bound(
@@ -249,9 +248,8 @@ def _by_guesses(
             if math.isfinite(most.high):
                 least = replace(stated, noise_multiplier=most.high)
                 bound = guarantee(least).epsilon(delta) * (1 - COARSE)
-        ceiling = guarantee(
-            replace(stated, noise_multiplier=stated.noise_multiplier / LEAST)
-        ).epsilon(delta)
+            least = replace(stated, noise_multiplier=stated.noise_multiplier / LEAST)
+            ceiling = guarantee(least).epsilon(delta)
     made = Estimate(
         value=bound,
         low=bound,
