@@ -45,6 +45,7 @@ OF_RUNS = (
     0.75  # part of the error that is spent on the share of runs; the noise needs less
 )
 LOUD = 5.0  # a scale that tells so much drowns what sampled steps tell
+CLEAR = 15.0  # a sampled step that tells more counts as this: its loss would fill the memory
 HEARD = 0.1  # steps shorter than this share of the longest count as nothing
 ROUNDING = 1e-3  # the accountant rounds up by less; a lower bound must not
 
@@ -112,7 +113,7 @@ def epsilon_of_steps(
     its p. (That distance and noise are independent is taken for granted; the distances of a recipe that keeps its
     bound exceed it in no run.) With full batches the bound has the form of
     Gaussian differential privacy, :math:`\mu^2 = \sum_t (d_t / (k \sigma_t))^2`; with Poisson sampling that of the
-    sampled mechanism, in which shorter steps count as the next of a few lengths below.
+    sampled mechanism, in which shorter steps count as the next of a few lengths below, and those beyond 15 deviations as 15.
 
     Parameters
     ----------
@@ -217,7 +218,8 @@ def _epsilon(
     longest = float(lengths.max(initial=0.0))
     if not longest > 0 or always > LOUD:
         return gaussian_epsilon(always, delta)
-    lengths = lengths[lengths >= HEARD * longest]
+    lengths = np.minimum(lengths, CLEAR)
+    lengths = lengths[lengths >= HEARD * min(longest, CLEAR)]
     levels = np.unique(np.quantile(lengths, np.arange(LEVELS) / LEVELS, method="lower"))
     reach = 2.0 if relation == Relation.REPLACE else 1.0
     parts: list[tuple[Mechanism, int]] = []

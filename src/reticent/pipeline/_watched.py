@@ -226,8 +226,10 @@ def _by_guesses(
     else:
 
         def curves(multiplier: float) -> Curve:
+            # With little noise losses are large, and only the accountant's own grid holds them.
+            grid = COARSE if multiplier > 0.3 else None
             return guarantee(
-                replace(stated, noise_multiplier=multiplier), grid=COARSE
+                replace(stated, noise_multiplier=multiplier), grid=grid
             ).tprs
 
         bound, ceiling, method = 0.0, 0.0, "not beyond the stated curve"

@@ -114,7 +114,7 @@ def _limits(dossier: Dossier) -> str:
         (
             text(LIMIT_WORDS[check.name]),
             text(check.estimate) if check.estimate else "–",
-            f"{'≥' if check.at_least else '≤'} {check.limit:g}",
+            f"{'≥' if check.at_least else '≤'} {check.limit:.4g}",
             f'<span class="{check.outcome}">{check.outcome}</span>',
         )
         for check in dossier.decision.limits

@@ -153,7 +153,7 @@ def _limits(dossier: Dossier) -> Table:
         table.add_row(
             LIMIT_WORDS[check.name],
             _interval(check.estimate),
-            f"{sign} {check.limit:g}",
+            f"{sign} {check.limit:.4g}",
             _MARK[check.outcome],
         )
     return table
