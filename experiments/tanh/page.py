@@ -100,11 +100,13 @@ def _quoted(runs: dict, audits: dict) -> dict[str, str]:
             hits = next(iter(one["correct"].values()))[-1]
             made[words] = f"{100 * hits / run['test_records']:.2f} %"
         made[f"claimed {key}"] = _number(short["epsilon"]["claimed"][-1])
+        if run["lengths"]:
+            made[f"median {key}"] = f"{run['lengths'][-1]['median']:.2f}"
     for data in NAMES:
         made[f"claimed {data}"] = _number(audits[f"{data}/tanh"]["claimed"])
         made[f"shown {data}"] = _number(audits[f"{data}/tanh"]["low"])
         last = runs[f"{data}/tanh"]["lengths"][-1]
-        made[f"above {data}"] = str(last["above_one"])
+        made[f"above {data}"] = f"{last['above_one']:,}"
         made[f"longest {data}"] = f"{last['largest']:.0f}"
     return made
 
@@ -297,7 +299,7 @@ def _panel(runs: dict, audits: dict, data: str) -> Panel:
         return list(zip(run["epsilon"][which][1:], shares[1:], strict=True))
 
     audit = audits[f"{data}/tanh"]
-    later = [p for _, p in points("tanh", "claimed")[EPOCHS[data] - 1 :]]
+    last = points("tanh", "claimed")[-1][1]
     return Panel(
         title=NAMES[data],
         curves=(
@@ -319,7 +321,7 @@ def _panel(runs: dict, audits: dict, data: str) -> Panel:
             Curve(
                 words="tanh filter, shown at least",
                 style="audited",
-                points=[(audit["low"], share) for share in later],
+                points=[(audit["low"], last)],
             ),
             Curve(
                 words="tanh filter, honest",
