@@ -29,7 +29,8 @@ class Epsilons:
     audited : Estimate
         An epsilon that is exceeded with confidence; its upper end is always infinite.
     ceiling : float
-        The most that this way of auditing could have shown, had everything been as stated.
+        About what this way of auditing shows of a training in which everything is as stated and every step uses up its bound;
+        by luck a bound may lie a little above.
     method : str
         How it was audited.
     """

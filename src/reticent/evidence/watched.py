@@ -64,7 +64,7 @@ class WatchedEvidence:
     epsilon : Estimate
         Lower bound on epsilon.
     ceiling : float
-        What the bound comes to at most if all is as stated.
+        About what the bound comes to if all is as stated and every step uses up its bound.
     delta : float
         At which both are stated.
     """

@@ -36,7 +36,7 @@ def refuted_sentence(epsilons: Epsilons) -> str:
         return f"REFUTED: an epsilon of {claimed} is claimed, but with {level} confidence it is at least {shown}. The claim is not true."
     return (
         f"Not refuted: an epsilon of {claimed} is claimed, and with {level} confidence it is at least {shown}; this audit could have shown "
-        f"up to {epsilon_words(epsilons.ceiling)}. That is no proof of the claim."
+        f"about {epsilon_words(epsilons.ceiling)}. That is no proof of the claim."
     )
 
 
@@ -51,7 +51,7 @@ def epsilons_rows(epsilons: Epsilons) -> list[tuple[str, str, str]]:
         (
             "audited",
             f"at least {epsilon_words(epsilons.audited.low)}",
-            f"{epsilons.method}; {epsilons.audited.level:.0%} confidence; could have shown up to {epsilon_words(epsilons.ceiling)}",
+            f"{epsilons.method}; {epsilons.audited.level:.0%} confidence; could have shown about {epsilon_words(epsilons.ceiling)}",
         ),
     ]
 
@@ -153,6 +153,6 @@ def _drawing(epsilons: Epsilons) -> str:
             -0.42,
             0.02,
             "chance",
-            f"could have shown up to {epsilon_words(epsilons.ceiling)}",
+            f"could have shown about {epsilon_words(epsilons.ceiling)}",
         )
     return plot.svg("plot-epsilons")
