@@ -70,10 +70,8 @@ class Watched:
 
     @property
     def urgency(self) -> float:
-        """What is begun first: the one cell that no formula gives, the others up to 300 runs, then all."""
-        if self.cell == CELLS[0]:
-            return self.at / 1000
-        return self.at / 300 if self.at < 300 else 1 + self.at / 1000
+        """What is begun first: all cells grow together."""
+        return self.at / 1000
 
     def arrays(self, digits: Digits, choice: Choice, until: float) -> dict:
         """Return what was seen, made now or kept."""

