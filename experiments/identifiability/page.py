@@ -200,7 +200,7 @@ def _words(results: dict) -> dict[str, str]:
     minutes = results["minutes"]
     plain = cells["bounded-global-exact-plain"]
     return {
-        "same": f"{max(same):.0e}",
+        "same": f"{max(same):.2f}",
         "same_runs": str(len(same)),
         "shortest": f"{shortest:.3f}",
         "correlations": _list(told["correlation"], ".2f"),
@@ -215,6 +215,14 @@ def _words(results: dict) -> dict[str, str]:
         "plain_advantage": _three(plain["advantage_of_distances"]),
         "plain_runs": str(plain["runs"]),
         "adam_distance": f"{cells['bounded-global-exact']['distance_mean']:.2f}",
+        "bounded_source": _three(
+            cells["bounded-global-renyi"]["advantage_of_distances"]
+        ),
+        "gradient_first": f"{cells['bounded-global-exact-gradient']['distance_path'][0][2]:.2f}",
+        "pooled_runs": f"{results['pooled']['runs']:,}",
+        "pooled_mean": f"{results['pooled']['mean']:+.2f}",
+        "pooled_deviation": f"{results['pooled']['deviation']:.3f}",
+        "pooled_p": f"{results['pooled']['p']:.2f}",
         "minutes": f"{sum(minutes.values()):.0f}",
         "watched": f"{minutes['watched']:.0f}",
         "trained": f"{minutes['trained']:.0f}",

@@ -28,7 +28,7 @@ from settings import (
     noise_for,
     recipe_of,
 )
-from summary import cell_summary, training_summary
+from summary import cell_summary, pooled_summary, training_summary
 
 from reticent._random import seed_for
 from reticent._write import write_text
@@ -189,7 +189,7 @@ def joined(found: list[dict]) -> tuple[Trace, Truth]:
 
 def summed_up(jobs: list, done: list, choice: Choice) -> dict:
     """Return the results of all that is done."""
-    cells, trainings = {}, {}
+    cells, trainings, fresh = {}, {}, []
     for cell in CELLS:
         mine = [
             a for j, a in zip(jobs, done, strict=True) if getattr(j, "cell", 0) == cell
@@ -197,7 +197,10 @@ def summed_up(jobs: list, done: list, choice: Choice) -> dict:
         # Runs are taken in order, up to the first chunk that is missing.
         upto = next((k for k, a in enumerate(mine) if a is None), len(mine))
         if upto:
-            cells[cell.name] = cell_summary(cell, *joined(mine[:upto]))
+            watched = joined(mine[:upto])
+            cells[cell.name] = cell_summary(cell, *watched)
+            if cell.seeds == cell.name:  # the others repeat the seeds of another cell
+                fresh.append(watched)
     for training in TRAININGS:
         mine = [
             (j.seed, int(a["correct"]))
@@ -219,6 +222,7 @@ def summed_up(jobs: list, done: list, choice: Choice) -> dict:
         "noise": {how: noise_for(how) for how in ("renyi", "exact", "belief")},
         "neighbours": choice.told,
         "cells": cells,
+        "pooled": pooled_summary(fresh),
         "trainings": trainings,
         "minutes": minutes,
     }

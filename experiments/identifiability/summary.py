@@ -1,9 +1,11 @@
 """From what was watched or trained to the numbers that the page needs."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from scipy.special import expit, ndtr
+from scipy.stats import kstest
 from scipy.stats import t as student
 from settings import BELIEF, DELTA, RECORDS, Cell, Training, recipe_of
 
@@ -13,7 +15,13 @@ from reticent.evidence import Estimate, PathPoint
 from reticent.pipeline._watched import watched_evidence
 from reticent.product import Trace, Truth
 
-__all__ = ["BELIEFS", "cell_summary", "mean_interval", "training_summary"]
+__all__ = [
+    "BELIEFS",
+    "cell_summary",
+    "mean_interval",
+    "pooled_summary",
+    "training_summary",
+]
 
 LEVEL = 0.95
 BELIEFS = [
@@ -66,6 +74,22 @@ def cell_summary(cell: Cell, trace: Trace, truth: Truth) -> dict:
         "normality": found.normality,
         "calibration": found.calibration.p_value,
         "final": [round(float(value), 6) for value in final[:100]],
+    }
+
+
+def pooled_summary(watched: Sequence[tuple[Trace, Truth]]) -> dict:
+    """Return whether all final log-odds are what their distances imply: normal around mu^2 / 2, with deviation mu."""
+    made = []
+    for trace, truth in watched:
+        final = log_odds(trace)[:, -1] * np.where(truth.first, 1.0, -1.0)
+        mu = np.sqrt(np.square(trace.lengths).sum(axis=1))
+        made.append((final - mu**2 / 2) / mu)
+    whole = np.concatenate(made)
+    return {
+        "runs": len(whole),
+        "mean": float(whole.mean() * np.sqrt(len(whole))),  # in standard errors
+        "deviation": float(whole.std()),
+        "p": float(kstest(whole, "norm").pvalue),
     }
 
 
