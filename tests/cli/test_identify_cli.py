@@ -4,8 +4,8 @@ import contextlib
 import io
 import json
 import runpy
+import shutil
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,34 +14,11 @@ import pytest
 
 pytest.importorskip("torch", reason="the extra `torch` is not installed")
 
-from reticent.cli import main
+from in_process import run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TABLE = ["people.csv", "--target", "ill"]
 NOISY = 'reticent.PrivateNetwork(hidden=[], epochs=20, batch=100, noise_multiplier=6.0, noise="seeded")'
-
-
-@dataclass(frozen=True)
-class Done:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def run(*arguments, folder):
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        contextlib.chdir(folder),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        patch.setattr(sys, "argv", ["reticent", *arguments])
-        patch.setattr(sys, "path", [*sys.path])
-        patch.setenv("COLUMNS", "200")
-        with pytest.raises(SystemExit) as ended:
-            main()
-    return Done(ended.value.code, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(scope="module")
@@ -83,12 +60,18 @@ def test_a_false_claim_ends_with_status_1(folder):
     assert json.loads(done.stdout)["epsilons"]["claimed"] == 0.1
 
 
-def test_a_private_network_is_audited_with_three_epsilons(folder):
+@pytest.fixture(scope="module")
+def product(folder):
+    """A private network that `reticent train` made."""
     trained = run(
         "train", *TABLE, "--belief", "0.9", "--epochs", "2", "--hidden", "4",
         "--out", "product", folder=folder,
     )  # fmt: skip
     assert trained.returncode == 0, trained.stderr
+    return folder / "product"
+
+
+def test_a_private_network_is_audited_with_three_epsilons(folder, product):
     done = run(
         "audit", *TABLE, "--product", "product", "--pool", "0", "--rounds", "1", "--minutes", "0.1", "--watch", "10",
         "--workers", "1", "--out", "audit", "--json", folder=folder,
@@ -115,14 +98,9 @@ def test_a_private_network_is_audited_with_three_epsilons(folder):
     )
 
 
-def test_a_promise_that_its_recipe_does_not_keep_is_refused(folder):
+def test_a_promise_that_its_recipe_does_not_keep_is_refused(folder, product):
     """Somebody wrote a smaller epsilon into the folder: the honest one says so, and the audited one refutes it."""
-    import shutil
-
-    shutil.rmtree(folder / "boast", ignore_errors=True)
-    if not (folder / "product").exists():
-        pytest.skip("the product of the test before is not there")
-    shutil.copytree(folder / "product", folder / "boast")
+    shutil.copytree(product, folder / "boast")
     file = folder / "boast" / "provenance.json"
     content = json.loads(file.read_text())
     content["claimed_epsilon"] = content["promise"]["epsilon"] = 0.05

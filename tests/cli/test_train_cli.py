@@ -1,10 +1,6 @@
 """`reticent train`: a promise that is kept, saved with its product, and audited beside the evidence."""
 
-import contextlib
-import io
 import json
-import sys
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -12,33 +8,9 @@ import pytest
 
 pytest.importorskip("torch", reason="the extra `torch` is not installed")
 
-from reticent.cli import main
+from in_process import run
 
 FAST = ["--epochs", "3", "--hidden", "8"]
-
-
-@dataclass(frozen=True)
-class Done:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def run(*arguments, folder):
-    """Run the command in this process: loading everything anew would take most of the time."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        contextlib.chdir(folder),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        patch.setattr(sys, "argv", ["reticent", *arguments])
-        patch.setattr(sys, "path", [*sys.path])
-        patch.setenv("COLUMNS", "200")
-        with pytest.raises(SystemExit) as ended:
-            main()
-    return Done(ended.value.code, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(scope="module")

@@ -92,7 +92,8 @@ class _Private(Stackable):
     ) -> tuple[Trace, Truth]:
         """Train on one of two neighbouring tables per seed, and return what an observer of every step could use.
 
-        The domain is that of the whole table in all runs: what is watched is the steps.
+        What is watched is the steps: the domain, if it is learned, is learned once for these seeds from the records of both tables,
+        and what its noise may betray is not watched.
 
         Parameters
         ----------
