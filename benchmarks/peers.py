@@ -27,19 +27,18 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
-from reticent._random import stream
 from reticent.attack import (
     Challenge,
     CombinedPool,
     Knowledge,
     LikelihoodRatio,
     LikelihoodRatioOffline,
-    Pool,
     RelativeRatio,
     SealedTags,
-    balanced_masks,
 )
 from reticent.evidence import ltu_accuracy, tpr_at_fpr
+from reticent.pool import Pool, balanced_masks
+from reticent.run import stream
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parents[1] / "shared" / "data"

@@ -18,9 +18,9 @@ from torch.func import functional_call, grad, vmap
 
 from reticent.train.engine import train_networks
 from reticent.train.modules import train_modules
+from reticent.train.private.clipping import TanhThenClip
 from reticent.train.private.modules import train_modules_privately
 from reticent.train.private.networks import train_privately
-from reticent.train.private.treatments import TanhThenClip
 from reticent.train.recipes import SGD, Network, PrivateModule, PrivateNetwork, Training
 
 ROUNDS = 8
@@ -149,14 +149,14 @@ def _tanh() -> list[str]:
     """The tanh filter and a clip on the large network, against gradients that are made."""
     shape, batch, rows = (1280, 512, 256, 128, 10), 20, 400
     X, y = _records(rows, shape[0], shape[-1])
-    treatment = TanhThenClip(scale=1.0, width=1.0, norm=1.0)
+    clipping = TanhThenClip(scale=1.0, width=1.0, norm=1.0)
     recipe = PrivateNetwork(
         hidden=shape[1:-1],
         epochs=2,
         batch=batch,
         noise="seeded",
         optimiser=SGD(rate=0.01),
-        treatment=treatment,
+        clipping=clipping,
     )
     steps, models = recipe.course(rows).steps, 10
     masks = np.ones((models, rows), dtype=bool)
@@ -166,7 +166,7 @@ def _tanh() -> list[str]:
                 train_privately(X, y, masks, list(range(models)), recipe),
                 models * steps,
             ),
-            "made": lambda: _made(shape, X, y, batch, 6, treatment),
+            "made": lambda: _made(shape, X, y, batch, 6, clipping),
         }
     )
     return [
@@ -329,7 +329,7 @@ def _made(
     y: torch.Tensor,
     batch: int,
     steps: int,
-    treatment: TanhThenClip,
+    clipping: TanhThenClip,
 ) -> int:
     """Make the gradients by vmap(grad), filter them, clip them, add noise: the plain way."""
     module = _perceptron(shape)
@@ -346,11 +346,10 @@ def _made(
     for index in _batches(len(X), batch, steps):
         found = gradients(parameters, X[index], y[index])
         bent = {
-            n: treatment.scale * torch.tanh(g / treatment.width)
-            for n, g in found.items()
+            n: clipping.scale * torch.tanh(g / clipping.width) for n, g in found.items()
         }
         squares = sum(g.flatten(1).square().sum(1) for g in bent.values())
-        factor = treatment.norm / squares.sqrt().clip(min=treatment.norm)
+        factor = clipping.norm / squares.sqrt().clip(min=clipping.norm)
         for name, g in bent.items():
             total = torch.einsum("b,b...->...", factor, g)
             total += torch.randn_like(total)

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from reticent._random import stream
 from reticent.account import analytic_noise, gaussian_epsilon
 from reticent.evidence import (
     epsilon_ceiling,
@@ -26,6 +25,7 @@ from reticent.evidence import (
 )
 from reticent.evidence.epsilon import _bound
 from reticent.evidence.proportion import upper_limit
+from reticent.run import stream
 
 DELTA, LEVEL = 1e-5, 0.95
 AUDITS, ONE_RUN_AUDITS = 100, 40

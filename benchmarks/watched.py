@@ -52,7 +52,7 @@ def main() -> None:
         "batch": RECORDS,
         "noise": "seeded",
         "noise_multiplier": 5.7,
-        "treatment": Clip(norm=3.0),
+        "clipping": Clip(norm=3.0),
         "optimiser": SGD(rate=0.005),
     }
     module = PrivateModule("nets:make", **how)

@@ -24,8 +24,10 @@ MODULES = (
     "reticent.attack",
     "reticent.train",
     "reticent.train.private",
+    "reticent.pool",
     "reticent.product",
     "reticent.data",
+    "reticent.run",
     "reticent.testing",
     "reticent.errors",
 )

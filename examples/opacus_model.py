@@ -13,7 +13,7 @@ from reticent.account import Relation
 from reticent.data import builtin_table
 from reticent.pipeline import divide, report_observed
 from reticent.product import Encoder, Provenance, save_product, versions
-from reticent.report.epsilons import refuted_sentence
+from reticent.report import refuted_sentence, save_identification
 from reticent.train import claim_of_opacus, product_of_module
 from reticent.train.private.observer import OpacusObserver
 
@@ -58,7 +58,7 @@ claim = claim_of_opacus(
 print(f"Opacus claims epsilon {claim.epsilon:.2f} at delta {claim.delta:g}")
 for relation in Relation:
     held = "no guarantee" if relation in claim.void else "guaranteed"
-    print(f"its steps: {claim.honest_epsilon(relation):.2f}, {relation.value} ({held})")
+    print(f"its steps: {claim.proven_epsilon(relation):.2f}, {relation.value} ({held})")
 for caveat in claim.caveats:
     print(f"- {caveat}")
 
@@ -70,10 +70,10 @@ provenance = Provenance(
     classes=table.classes,
     versions=versions(),
     claimed_epsilon=claim.epsilon,
-    promise=claim.promise(),
+    guarantee=claim.guarantee(),
 )
 save_product(folder, product, provenance)
 watched = report_observed(observer, claim, neighbour="the first record")
-watched.save(folder)  # beside the product, so that its audit shows it
+save_identification(watched, folder)  # beside the product, so that its audit shows it
 print(refuted_sentence(watched.epsilons))
 print(f"saved; audit it with: reticent audit --product {folder}")

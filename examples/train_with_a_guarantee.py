@@ -12,10 +12,12 @@ X, y = make_classification(8000, 20, n_informative=10, random_state=0)
 seen, unseen, labels, truth = train_test_split(X, y, random_state=0)
 # Bounds are what everybody knows of the columns, not what these records show.
 model = PrivateNetworkClassifier(epsilon=3.0, bounds=(-10.0, 10.0)).fit(seen, labels)
-promise = model.promise_
+guarantee = model.guarantee_
 print(f"accuracy {model.score(unseen, truth):.2f}")
-print(f"epsilon {promise.epsilon:.2f} at delta {promise.delta:.1e}, {promise.relation}")
-print(f"nobody becomes more than {100 * promise.belief:.0f} % sure of a record")
+print(
+    f"epsilon {guarantee.epsilon:.2f} at delta {guarantee.delta:.1e}, {guarantee.relation}"
+)
+print(f"nobody becomes more than {100 * guarantee.belief:.0f} % sure of a record")
 
 ill = np.array([float(labels.sum())])  # one record moves the count by one
 noisy = release_numbers(Gaussian.analytic(epsilon=0.5, delta=1e-6), ill, sensitivity=1)

@@ -130,7 +130,7 @@ class WithoutRelation:
         (OneDirection(), "give the loss of both"),
         (WrongSign(), "wrong sign"),
         (Optimistic(), "rounded down"),
-        (BetterIfCoarse(), "promised more than a fine one"),
+        (BetterIfCoarse(), "guaranteed more than a fine one"),
         (Drawing(), "draws nothing"),
         (Losing(), "add up to"),
         (Mutable(), "frozen"),

@@ -5,9 +5,6 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import pearsonr, ttest_rel
 
-from reticent._random import stream
-from reticent._write import write_text
-from reticent.attack._pool import logit_of_probability
 from reticent.evidence import (
     Correction,
     Crossed,
@@ -18,6 +15,8 @@ from reticent.evidence import (
     worst_case_density,
     worst_case_discrete,
 )
+from reticent.pool import logit_of_probability
+from reticent.run import stream, write_text
 
 # Chapter 7 of the thesis: correlation, F, and t of each pair (Tables 7.3 to 7.6).
 THESIS = {

@@ -19,16 +19,11 @@ import numpy as np
 import pandas as pd
 from page import write_page
 
-from reticent._random import stream
-from reticent.attack import (
-    Challenge,
-    LikelihoodRatio,
-    Pool,
-    XGBoosting,
-    score_targets,
-)
+from reticent.attack import Challenge, LikelihoodRatio, XGBoosting, score_targets
 from reticent.attack.learned import outputs_seen
 from reticent.data import Table, table_from_frame
+from reticent.pool import Pool
+from reticent.run import stream
 from reticent.train import SGD, Network, NetworkTrainer, train_many
 
 SHADOWS = 5

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.stats import t as student
 from settings import PART, PRODUCTS, SHARE, SOURCE, TRIALS
 
-from reticent._write import write_text
 from reticent.evidence import Estimate, privacy_from_accuracy, utility
+from reticent.run import write_text
 
 LEVEL = 0.95
 ASKED = "adapted, asked with flipped labels"

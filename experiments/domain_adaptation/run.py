@@ -22,8 +22,6 @@ from settings import FLIPPED, PART, PRODUCTS, SHARE, SOURCE, TRIALS, network
 from strokes import draw
 from torch import Tensor
 
-from reticent._random import seed_for, stream
-from reticent._write import write_text
 from reticent.attack import (
     Challenge,
     GradientNorm,
@@ -33,6 +31,7 @@ from reticent.attack import (
 )
 from reticent.evidence import Estimate, ltu_accuracy
 from reticent.product._module_internals import internals_of_module
+from reticent.run import seed_for, stream, write_text
 from reticent.train.adaptation import Adaptation, train_adapted
 from reticent.train.modules import Modules, train_modules
 

@@ -15,9 +15,9 @@ from scipy.stats import spearmanr
 from settings import CLIP, RECORDS, network, recipe_of
 from torch import Tensor
 
-from reticent._random import seed_for, stream
-from reticent.data import StructuralSimilarity, most_dissimilar_record
+from reticent.attack import StructuralSimilarity, most_dissimilar_record
 from reticent.pipeline import Stages
+from reticent.run import seed_for, stream
 from reticent.train.private.watched import Neighbours, shares_at_start
 
 __all__ = ["Choice", "Digits", "choose", "read_digits"]

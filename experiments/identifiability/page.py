@@ -10,9 +10,9 @@ from scipy.special import ndtr
 from settings import BELIEF, DELTA, STEPS, noise_for
 from summary import mean_interval
 
-from reticent._write import write_text
 from reticent.account import gaussian_epsilon
 from reticent.evidence import clopper_pearson
+from reticent.run import write_text
 
 __all__ = ["PAGE", "RESULTS", "write_page"]
 

@@ -30,11 +30,10 @@ from settings import (
 )
 from summary import cell_summary, pooled_summary, training_summary
 
-from reticent._random import seed_for
-from reticent._write import write_text
 from reticent.account import Relation
 from reticent.pipeline import Stages
-from reticent.product import Side, Trace, Truth
+from reticent.pool import Side, Trace, Truth
+from reticent.run import seed_for, write_text
 from reticent.train.private.modules import train_modules_privately
 from reticent.train.private.watched import watch_modules
 

@@ -236,7 +236,7 @@ def recipe_of(rows: int, multiplier: float, *, plain: bool) -> PrivateModule:
         epochs=STEPS,
         batch=rows,
         optimiser=SGD(rate=RATE) if plain else Adam(rate=RATE),
-        treatment=Clip(norm=CLIP),
+        clipping=Clip(norm=CLIP),
         noise_multiplier=multiplier,
         noise="seeded",
     )

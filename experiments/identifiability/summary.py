@@ -9,11 +9,11 @@ from scipy.stats import kstest
 from scipy.stats import t as student
 from settings import BELIEF, DELTA, RECORDS, Cell, Training, recipe_of
 
-from reticent.account import Relation, guarantee
+from reticent.account import Relation, trade_off
 from reticent.attack import log_odds
 from reticent.evidence import Estimate, PathPoint
 from reticent.pipeline._watched import watched_evidence
-from reticent.product import Trace, Truth
+from reticent.pool import Trace, Truth
 
 __all__ = [
     "BELIEFS",
@@ -36,7 +36,7 @@ def cell_summary(cell: Cell, trace: Trace, truth: Truth) -> dict:
     stated = recipe.steps(RECORDS, cell.relation)
     if cell.local:  # noise of so many times the distance itself, whatever the relation
         stated = replace(stated, relation=Relation.ADD_REMOVE)
-    claimed = guarantee(stated)
+    claimed = trade_off(stated)
     found = watched_evidence(
         trace,
         truth,

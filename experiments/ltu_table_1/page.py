@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from reticent._write import write_text
 from reticent.attack import Regime
 from reticent.evidence import privacy_from_rounds, utility
+from reticent.run import write_text
 
 # Table 1 of the LTU paper: utility and privacy in the three regimes.
 PAPER = {

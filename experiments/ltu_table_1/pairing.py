@@ -15,10 +15,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from reticent._random import stream
-from reticent._write import write_text
 from reticent.attack import Challenge, Knowledge, LearnedOutputs, SealedTags
 from reticent.evidence import clopper_pearson, guesses, ltu_accuracy
+from reticent.run import stream, write_text
 from reticent.train import EstimatorTrainer
 
 PRODUCTS = {

@@ -32,10 +32,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVC, LinearSVC
 
-from reticent._random import seed_for, stream
-from reticent._write import write_text
 from reticent.attack import Regime, RetrainingRounds
 from reticent.data import Table, table_from_frame
+from reticent.run import seed_for, stream, write_text
 from reticent.train import EstimatorTrainer
 
 COMPONENTS, PART = 64, 1_600

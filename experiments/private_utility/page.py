@@ -7,15 +7,15 @@ import numpy as np
 from scipy.stats import t as student
 from settings import SETTINGS
 
-from reticent._write import write_text
 from reticent.account import (
     Composition,
     Gaussian,
     Mechanism,
     PrivateTraining,
-    guarantee,
+    trade_off,
 )
 from reticent.evidence import clopper_pearson
+from reticent.run import write_text
 
 NAMES = {"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST", "adult": "Adult"}
 
@@ -207,7 +207,7 @@ def _interval(pair: tuple[float, float] | None) -> str:
 
 
 def _beside(anchor: Anchor, rows: list[Row]) -> str:
-    spent = guarantee(anchor.training).epsilon(1e-5)
+    spent = trade_off(anchor.training).epsilon(1e-5)
     own = [row for row in rows if row.data == anchor.data]
     same = next(row for row in own if row.run["setting"]["epsilon"] == anchor.epsilon)
     within = [row for row in own if row.run["epsilon"] <= spent]

@@ -21,11 +21,11 @@ from page import write_page
 from settings import DELTA, SETTINGS, Setting
 
 import data
-from reticent._write import write_text
 from reticent.account import Budget, Course, Plan, make_plan
+from reticent.run import write_text
 from reticent.train import SGD, PrivateNetwork
+from reticent.train.private.clipping import Clip
 from reticent.train.private.networks import train_privately
-from reticent.train.private.treatments import Clip
 
 RESULTS = Path(__file__).parent / "results.json"
 PAGE = Path("docs/experiments/private_utility.md")
@@ -66,7 +66,7 @@ def correct_answers(
         batch=setting.batch,
         epochs=setting.epochs,
         optimiser=SGD(rate=setting.rate, momentum=setting.momentum),
-        treatment=Clip(norm=setting.clip),
+        clipping=Clip(norm=setting.clip),
         noise_multiplier=noise,
         rows=n,
         noise="seeded",

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from reticent._write import write_text
 from reticent.evidence import clopper_pearson
 from reticent.report.epsilons import epsilon_words
+from reticent.run import write_text
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "experiments" / "refuted.md"
@@ -34,7 +34,7 @@ def write_page(results):
     why = "\n".join(f"- **{name[0].upper()}{name[1:]}.** {WHY[name]}" for name in WHY)
     honest = "\n".join(
         f"| {h['name']} | {h['truth']:.3f} | {h['median']:.3f} | {h['above']} of {h['audits']} | {_share(h)} |"
-        for h in results["honest"]
+        for h in results["proven"]
     )
     write_text(
         PAGE,
@@ -52,7 +52,7 @@ network of 500 hidden units), with and without one record. Delta is 1e-5, neighb
 
 ## Honest recipes are not refuted
 
-The bound may exceed the truth in at most 5 % of audits. {results["honest"][0]["runs"]} runs an audit:
+The bound may exceed the truth in at most 5 % of audits. {results["proven"][0]["runs"]} runs an audit:
 
 | training | true epsilon | middle bound | bounds above the truth | share, 95 % interval |
 |---|---|---|---|---|

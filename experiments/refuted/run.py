@@ -17,9 +17,9 @@ import torch
 from page import write_page
 from torch import nn
 
-from reticent._write import write_text
-from reticent.account import Gaussian, PrivateTraining, Relation, guarantee
-from reticent.data import Euclidean, builtin_table
+from reticent.account import Gaussian, PrivateTraining, Relation, trade_off
+from reticent.attack import Euclidean
+from reticent.data import builtin_table
 from reticent.pipeline import (
     Dissimilar,
     WatchPlan,
@@ -27,6 +27,7 @@ from reticent.pipeline import (
     identify,
     report_observed,
 )
+from reticent.run import write_text
 from reticent.train import (
     SGD,
     PrivateNetwork,
@@ -61,7 +62,7 @@ def recipe(rows, **changes):
         "batch": rows,
         "rows": rows,
         "optimiser": SGD(rate=0.1),
-        "treatment": Clip(norm=NORM),
+        "clipping": Clip(norm=NORM),
         "noise_multiplier": FULL,
         "noise": "seeded",
     }
@@ -71,7 +72,7 @@ def recipe(rows, **changes):
 def trainer(network):
     try:
         words = spell(network)
-    except Exception:  # a treatment of this experiment's own has no name
+    except Exception:  # a clipping of this experiment's own has no name
         words = "a clip that does nothing"
     return PrivateNetworkTrainer(network=network, recipe=words)
 
@@ -84,19 +85,19 @@ def faults(rows, inputs, classes):
     poisson = recipe(
         rows, batch=math.ceil(rows / 4), epochs=10, noise_multiplier=SAMPLED
     )
-    claim = guarantee(poisson.steps(rows, Relation.ADD_REMOVE)).epsilon(DELTA)
+    claim = trade_off(poisson.steps(rows, Relation.ADD_REMOVE)).epsilon(DELTA)
     full = {"claimed": EPSILON, "runs": 100}
     return [
         (
             "the tanh filter, accounted as in its source",
-            replace(honest, treatment=tanh, noise_multiplier=FULL / parameters**0.5),
-            replace(honest, treatment=tanh),
+            replace(honest, clipping=tanh, noise_multiplier=FULL / parameters**0.5),
+            replace(honest, clipping=tanh),
             full,
             {},
         ),
         (
             "noise scaled to local sensitivity",
-            replace(honest, treatment=Clip(norm=1e6)),
+            replace(honest, clipping=Clip(norm=1e6)),
             honest,
             {**full, "neighbour": Dissimilar(distance=Euclidean())},
             {"local": "own"},
@@ -117,7 +118,7 @@ def faults(rows, inputs, classes):
         ),
         (
             "a clip that does nothing",
-            replace(honest, treatment=NoClip(norm=NORM)),
+            replace(honest, clipping=NoClip(norm=NORM)),
             honest,
             full,
             {},
@@ -135,7 +136,7 @@ def summary(found):
     e = found.epsilons
     return {
         "claimed": e.claimed,
-        "honest": e.honest,
+        "proven": e.honest,
         "audited": e.audited.low,
         "ceiling": None if math.isinf(e.ceiling) else e.ceiling,
         "refuted": e.refuted,
@@ -148,7 +149,7 @@ def summary(found):
         ],
         "advantage_bound": found.evidence.advantage_bound,
         "delta": e.delta,
-        "says": e.honest_says,
+        "says": e.proven_by,
     }
 
 
@@ -224,14 +225,14 @@ def honest_audits(members, rows, most):
                     workers=1,
                 ),
             )
-            above += found.epsilons.audited.low > found.epsilons.honest
+            above += found.epsilons.audited.low > found.epsilons.proven
             bounds.append(found.epsilons.audited.low)
         made.append(
             {
                 "name": name,
                 "audits": audits,
                 "above": int(above),
-                "truth": found.epsilons.honest,
+                "truth": found.epsilons.proven,
                 "median": float(np.median(bounds)),
                 "runs": RUNS,
             }
@@ -269,9 +270,9 @@ def main():
             "true": watched_opacus(numbers, 162, 40, 6),
         },
     )
-    results["honest"] = honest_audits(members, rows, options.audits)
+    results["proven"] = honest_audits(members, rows, options.audits)
     results["minutes"] = (time.process_time() - started) / 60
-    results["exact"] = guarantee(
+    results["exact"] = trade_off(
         PrivateTraining(noise_multiplier=FULL, sampling_rate=1.0, steps=STEPS)
     ).epsilon(DELTA)
     write_text(HERE / "results.json", json.dumps(results, indent=1) + "\n")

@@ -15,10 +15,10 @@ from settings import BATCH, DELTA, ROWS, Setting, convolutional
 from torch import nn
 
 import data
-from reticent._write import write_text
-from reticent.account import Course, guarantee
+from reticent.account import Course, trade_off
 from reticent.data import ColumnKind, Schema, Table
 from reticent.pipeline import Mislabelled, WatchPlan, identify
+from reticent.run import write_text
 from reticent.train import SGD, PrivateModuleTrainer
 from reticent.train.recipes import PrivateModule
 
@@ -48,7 +48,7 @@ def audited(setting: Setting, pictures: data.Pictures, folder: Path) -> dict:
         epochs=EPOCHS[setting.data],
         batch=BATCH,
         optimiser=SGD(rate=setting.rate),
-        treatment=setting.treatment,
+        clipping=setting.clipping,
         noise_multiplier=setting.noise_multiplier,
         rows=ROWS[setting.data],
         noise="seeded",
@@ -62,7 +62,7 @@ def audited(setting: Setting, pictures: data.Pictures, folder: Path) -> dict:
     course = Course.of_epochs(
         rows=ROWS[setting.data], batch=BATCH, epochs=EPOCHS[setting.data]
     )
-    claimed = guarantee(setting.training(setting.noise, course.steps)).epsilon(DELTA)
+    claimed = trade_off(setting.training(setting.noise, course.steps)).epsilon(DELTA)
     found = identify(
         table,
         WatchPlan(
@@ -84,7 +84,7 @@ def audited(setting: Setting, pictures: data.Pictures, folder: Path) -> dict:
         "runs": RUNS,
         "steps": course.steps,
         "claimed": epsilons.claimed,
-        "honest": epsilons.honest if epsilons.honest is not None else math.inf,
+        "proven": epsilons.proven if epsilons.proven is not None else math.inf,
         "low": epsilons.audited.low,
         "level": epsilons.audited.level,
         "ceiling": epsilons.ceiling,

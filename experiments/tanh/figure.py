@@ -15,10 +15,10 @@ STYLES = {  # colour, dashes, filling of the marks
     "both": ("#4b8a3a", "", "#4b8a3a"),
     "claimed": (FILTER, "5 4", "white"),
     "audited": (FILTER, "1 4", "#f0c9c2"),
-    "honest": (FILTER, "", FILTER),
+    "proven": (FILTER, "", FILTER),
 }
 
-WORDS = {"claimed": "claimed {}", "audited": "shown: {} or more", "honest": "honest {}"}
+WORDS = {"claimed": "claimed {}", "audited": "shown: {} or more", "proven": "honest {}"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,8 @@ from recurrent import CHANCE, JUDGED, LENGTH, STEPS, TUNED
 from scipy.stats import t as student
 from settings import LONG, SHORT, SIZES
 
-from reticent._write import write_text
 from reticent.evidence import clopper_pearson
+from reticent.run import write_text
 
 __all__ = ["write_page"]
 
@@ -135,7 +135,7 @@ def _headline(runs: dict, audits: dict, data: str, name: str) -> str:
         _number(epsilon["renyi"][-1]),
         _number(epsilon["claimed"][-1]),
         shown,
-        _number(epsilon["honest"][-1]),
+        _number(epsilon["proven"][-1]),
         _accuracy(run),
     ]
     return f"| {' | '.join(cells)} |"
@@ -152,7 +152,7 @@ def _epochs(runs: dict, data: str) -> str:
         cells = [
             f"{steps}",
             _number(epsilon["claimed"][at]),
-            _number(epsilon["honest"][at]),
+            _number(epsilon["proven"][at]),
             *(f"{100 * r['correct']['0'][at] / r['test_records']:.1f} %" for r in own),
             f"{length['median']:.2f}",
             f"{length['above_one']}",
@@ -187,7 +187,7 @@ def _sweep(runs: dict, what: str, pattern: str, values: tuple, base: float) -> s
             cells += [
                 _accuracy(run),
                 _number(epsilon["claimed"][0]),
-                _number(epsilon["honest"][0]),
+                _number(epsilon["proven"][0]),
             ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -201,7 +201,7 @@ def _other(runs: dict, name: str, words: str) -> str:
         cells += [
             _accuracy(run),
             _number(epsilon["claimed"][0]),
-            _number(epsilon["honest"][0]),
+            _number(epsilon["proven"][0]),
         ]
     return f"| {' | '.join(cells)} |"
 
@@ -306,12 +306,12 @@ def _panel(runs: dict, audits: dict, data: str) -> Panel:
             Curve(
                 words="DP-SGD, claimed and honest",
                 style="clip",
-                points=points("clip", "honest"),
+                points=points("clip", "proven"),
             ),
             Curve(
                 words="tanh then clip, claimed and honest",
                 style="both",
-                points=points("tanh, clip", "honest"),
+                points=points("tanh, clip", "proven"),
             ),
             Curve(
                 words="tanh filter, claimed",
@@ -325,8 +325,8 @@ def _panel(runs: dict, audits: dict, data: str) -> Panel:
             ),
             Curve(
                 words="tanh filter, honest",
-                style="honest",
-                points=points("tanh", "honest"),
+                style="proven",
+                points=points("tanh", "proven"),
             ),
         ),
     )

@@ -23,17 +23,17 @@ from settings import BATCH, CURVES, DELTA, SETTINGS, Setting, convolutional
 from torch import Tensor, nn
 
 import data
-from reticent._write import write_text
-from reticent.account import guarantee, renyi_epsilon
+from reticent.account import renyi_epsilon, trade_off
+from reticent.run import write_text
 from reticent.train import SGD
+from reticent.train.private.clipping import Tanh
 from reticent.train.private.modules import gradients_of_records, train_modules_privately
-from reticent.train.private.treatments import Tanh
 from reticent.train.recipes import PrivateModule
 
 RESULTS = Path(__file__).parent / "results.json"
 PAGE = Path("docs/experiments/tanh.md")
 KEPT = Path("build/tanh")
-LOOKED_AT = 1000  # training records whose treated gradients are measured
+LOOKED_AT = 1000  # training records whose clipped gradients are measured
 
 
 @functools.lru_cache(maxsize=1)  # settings of one data set follow each other
@@ -74,17 +74,17 @@ class Watch:
                 [self.module(x).argmax(1) for x in self.pictures.x_test.split(500)]
             )
         self.correct.append(int((answers == self.pictures.y_test).sum()))
-        if isinstance(self.setting.treatment, Tanh):
-            self.lengths.append(self._lengths(self.setting.treatment))
+        if isinstance(self.setting.clipping, Tanh):
+            self.lengths.append(self._lengths(self.setting.clipping))
 
-    def _lengths(self, treatment: Tanh) -> dict[str, float]:
+    def _lengths(self, clipping: Tanh) -> dict[str, float]:
         x, y = self.pictures.x_train[:LOOKED_AT], self.pictures.y_train[:LOOKED_AT]
         found = []
         for some, classes in zip(x.split(250), one_hot(y).split(250), strict=True):
             layers = gradients_of_records(self.module, some, classes)
-            inner = torch.full((1, len(some)), 1 / treatment.width)
+            inner = torch.full((1, len(some)), 1 / clipping.width)
             squares = sum(p.bent_squares(inner)[0] for layer in layers for p in layer)
-            found.append(treatment.scale * squares.sqrt())
+            found.append(clipping.scale * squares.sqrt())
         lengths = torch.cat(found)
         return {
             "median": float(lengths.median()),
@@ -105,7 +105,7 @@ def trained(setting: Setting, pictures: data.Pictures, seed: int) -> Watch:
         epochs=setting.epochs,
         batch=BATCH,
         optimiser=SGD(rate=setting.rate),
-        treatment=setting.treatment,
+        clipping=setting.clipping,
         noise_multiplier=setting.noise_multiplier,
         noise="seeded",
     )
@@ -130,14 +130,14 @@ def epsilons(setting: Setting) -> dict[str, list[float]]:
     ]
     return {
         "renyi": [renyi_epsilon(one, DELTA) for one in claimed],
-        "claimed": [guarantee(one).epsilon(DELTA) for one in claimed],
-        "honest": [guarantee(one).epsilon(DELTA) for one in honest],
+        "claimed": [trade_off(one).epsilon(DELTA) for one in claimed],
+        "proven": [trade_off(one).epsilon(DELTA) for one in honest],
     }
 
 
 def run(setting: Setting, folder: Path, results: dict) -> None:
     """Add a setting to the results."""
-    told = {**asdict(setting), "treatment": repr(setting.treatment)}
+    told = {**asdict(setting), "clipping": repr(setting.clipping)}
     told["seeds"] = list(setting.seeds)
     if results["runs"].get(setting.key, {}).get("setting") == told:
         return

@@ -7,13 +7,13 @@ import torch
 from torch import nn
 
 from reticent.account import Course, PrivateTraining
-from reticent.train.private.treatments import (
+from reticent.train.private.clipping import (
     Clip,
+    Clipping,
     ClipThenTanh,
     Sigmoid,
     Tanh,
     TanhThenClip,
-    Treatment,
 )
 
 __all__ = [
@@ -77,10 +77,10 @@ class Setting:
         By which results are kept, after the data set's.
     data : str
         ``"mnist"`` or ``"cifar10"``.
-    treatment : Treatment
+    clipping : Clipping
         What is done to each record's gradient.
     assumed : float or None
-        The sensitivity that the noise is scaled to; none for the treatment's true bound. The thesis has 1 for its filter.
+        The sensitivity that the noise is scaled to; none for the clipping's true bound. The thesis has 1 for its filter.
     noise : float
         Standard deviation of the noise over what is assumed: the noise multiplier that the accountant is told.
     rate : float
@@ -93,7 +93,7 @@ class Setting:
 
     name: str
     data: str
-    treatment: Treatment
+    clipping: Clipping
     epochs: int
     assumed: float | None = None
     noise: float = NOISE
@@ -107,12 +107,12 @@ class Setting:
 
     @property
     def bound(self) -> float:
-        """The largest length of a treated gradient."""
-        return self.treatment.bound([SIZES[self.data]])
+        """The largest length of a clipped gradient."""
+        return self.clipping.bound([SIZES[self.data]])
 
     @property
     def noise_multiplier(self) -> float:
-        """The true one: the noise over the largest length of a treated gradient."""
+        """The true one: the noise over the largest length of a clipped gradient."""
         assumed = self.bound if self.assumed is None else self.assumed
         return self.noise * assumed / self.bound
 
@@ -134,9 +134,9 @@ class Setting:
 
 
 def _of(data: str) -> list[Setting]:
-    clip = Setting(name="clip", data=data, treatment=Clip(norm=1.0), epochs=LONG[data])
-    tanh = replace(clip, name="tanh", treatment=Tanh(), assumed=1.0)
-    both = replace(clip, name="tanh, clip", treatment=TanhThenClip(norm=1.0))
+    clip = Setting(name="clip", data=data, clipping=Clip(norm=1.0), epochs=LONG[data])
+    tanh = replace(clip, name="tanh", clipping=Tanh(), assumed=1.0)
+    both = replace(clip, name="tanh, clip", clipping=TanhThenClip(norm=1.0))
     curves = [clip, tanh, both]
     # With c = 1/sqrt(n) the filter's bound is 1, and noise of 1.1 is what the accountant believes it to be.
     unit = 1 / math.sqrt(SIZES[data])
@@ -144,7 +144,7 @@ def _of(data: str) -> list[Setting]:
         replace(
             clip,
             name=f"tanh, true noise, k {k:g}",
-            treatment=Tanh(scale=unit, width=k),
+            clipping=Tanh(scale=unit, width=k),
         )
         for k in (1.0, 0.001)
     ]
@@ -152,12 +152,12 @@ def _of(data: str) -> list[Setting]:
         *(replace(one, name=f"{one.name}, again", seeds=(1, 2)) for one in curves),
         *true,
         *(
-            replace(tanh, name=f"tanh, k {k:g}", treatment=Tanh(width=k))
+            replace(tanh, name=f"tanh, k {k:g}", clipping=Tanh(width=k))
             for k in (0.1, 10.0)
         ),
         # The noise stays 1.1, as printed in Algorithm 2. If it grew with c, c would be the learning rate.
         *(
-            replace(tanh, name=f"tanh, c {c:g}", treatment=Tanh(scale=c))
+            replace(tanh, name=f"tanh, c {c:g}", clipping=Tanh(scale=c))
             for c in (0.1, 10.0)
         ),
         *(
@@ -169,9 +169,9 @@ def _of(data: str) -> list[Setting]:
             for one, rates in ((tanh, (0.015, 0.5)), (clip, (0.5, 1.0)))
             for rate in rates
         ),
-        replace(clip, name="clip, tanh", treatment=ClipThenTanh(norm=1.0)),
-        replace(tanh, name="noise alone", treatment=Clip(norm=1e6)),
-        replace(tanh, name="sigmoid", treatment=Sigmoid()),
+        replace(clip, name="clip, tanh", clipping=ClipThenTanh(norm=1.0)),
+        replace(tanh, name="noise alone", clipping=Clip(norm=1e6)),
+        replace(tanh, name="sigmoid", clipping=Sigmoid()),
     ]
     return [*curves, *(replace(one, epochs=SHORT[data]) for one in sweeps)]
 

@@ -8,20 +8,13 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent._random import stream
-from reticent.account import Composition, Mechanism, Relation, TradeOff, guarantee
-from reticent.attack import (
-    Attack,
-    Challenge,
-    Knowledge,
-    Pool,
-    Scores,
-    SealedTags,
-    balanced_masks,
-)
+from reticent.account import Composition, Mechanism, Relation, TradeOff, trade_off
+from reticent.attack import Attack, Challenge, Knowledge, Scores, SealedTags
 from reticent.data import Table
 from reticent.evidence import ltu_accuracy
+from reticent.pool import Pool, balanced_masks
 from reticent.product import Internals, Trainer
+from reticent.run import stream
 
 __all__ = ["FALSE_ALARM", "check_attack", "check_mechanism", "check_trainer"]
 
@@ -146,7 +139,7 @@ def check_mechanism(mechanism: Mechanism, *, grid: float = 1e-3) -> None:
     """Assert that a mechanism is a description, and that what it says of its privacy can be true.
 
     It must be a frozen dataclass with a relation; its loss must be the same at each call and be one of two
-    distributions, with delta falling in epsilon, in both directions; a finer grid may not promise less, nor a coarser
+    distributions, with delta falling in epsilon, in both directions; a finer grid may not guarantee less, nor a coarser
     one more; and several uses may neither protect more than one nor less than composition allows.
 
     Parameters
@@ -173,8 +166,8 @@ def check_mechanism(mechanism: Mechanism, *, grid: float = 1e-3) -> None:
     assert isinstance(getattr(mechanism, "relation", None), Relation), (
         "a mechanism says under which relation its epsilon holds"
     )
-    found = guarantee(mechanism, grid=grid)
-    again = guarantee(mechanism, grid=grid)
+    found = trade_off(mechanism, grid=grid)
+    again = trade_off(mechanism, grid=grid)
     deltas = _deltas(found)
     assert np.array_equal(deltas, _deltas(again)), "a description draws nothing"
     _check_distributions(found)
@@ -182,16 +175,16 @@ def check_mechanism(mechanism: Mechanism, *, grid: float = 1e-3) -> None:
     assert (np.diff(deltas) <= 1e-12).all(), f"delta falls in epsilon: {deltas}"
     _check_directions(found)
 
-    fine = guarantee(mechanism, grid=grid / 4)
+    fine = trade_off(mechanism, grid=grid / 4)
     assert (_deltas(fine) <= deltas + 1e-9).all(), (
-        f"a coarse grid must lean to the safe side, but promised more than a fine one: {deltas} and {_deltas(fine)}"
+        f"a coarse grid must lean to the safe side, but guaranteed more than a fine one: {deltas} and {_deltas(fine)}"
     )
     for delta in (1e-2, 1e-5):
         assert fine.epsilon(delta) <= found.epsilon(delta) + 1e-6, (
             f"a finer grid gave a larger epsilon at delta {delta}"
         )
 
-    double = guarantee(Composition(parts=((mechanism, 2),)), grid=grid)
+    double = trade_off(Composition(parts=((mechanism, 2),)), grid=grid)
     # Composed by convolution, with an error of rounding and a cut tail.
     assert (_deltas(double) >= deltas - 1e-9).all(), "two uses protected more than one"
     at_most = [2 * found.delta(e) for e in EPSILONS]

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from reticent._random import stream
 from reticent.account import (
     Budget,
     Composition,
@@ -30,12 +29,13 @@ from reticent.account import (
     calibrate,
     classical_noise,
     epsilon_of_source,
-    guarantee,
     make_plan,
     renyi_epsilon,
     renyi_of_source,
+    trade_off,
 )
 from reticent.errors import InvalidInput
+from reticent.run import stream
 
 FALSE_ALARM = 1e-6
 
@@ -51,7 +51,7 @@ FALSE_ALARM = 1e-6
 def test_the_gaussian_mechanism_against_its_closed_forms(
     mu, advantage, tpr, epsilon, belief
 ):
-    found = guarantee(Gaussian(noise_multiplier=1 / mu))
+    found = trade_off(Gaussian(noise_multiplier=1 / mu))
     assert found.advantage == pytest.approx(2 * norm.cdf(mu / 2) - 1, abs=1e-6)
     assert found.advantage == pytest.approx(advantage, abs=1e-6)
     assert found.tpr(1e-3) == pytest.approx(norm.cdf(norm.ppf(1e-3) + mu), abs=1e-5)
@@ -69,7 +69,7 @@ def test_the_gaussian_mechanism_against_its_closed_forms(
 @given(st.floats(0.3, 3), st.floats(0.05, 0.95), st.floats(1e-4, 0.5))
 @settings(max_examples=20, deadline=None)
 def test_statements_about_one_mechanism_agree(noise, prior, fpr):
-    found = guarantee(Gaussian(noise_multiplier=noise), grid=1e-3)
+    found = trade_off(Gaussian(noise_multiplier=noise), grid=1e-3)
     assert found.tpr(fpr) - fpr <= found.advantage + 1e-9
     assert found.accuracy(prior=prior) >= max(prior, 1 - prior) - 1e-9
     delta = found.delta(1.0)
@@ -82,13 +82,13 @@ def test_statements_about_one_mechanism_agree(noise, prior, fpr):
 def test_pure_mechanisms_have_their_epsilon():
     coins = RandomisedResponse(truth=0.5)
     assert coins.epsilon == pytest.approx(math.log(3))
-    assert guarantee(coins).epsilon(0.0) == pytest.approx(math.log(3), abs=2e-4)
-    assert guarantee(coins).advantage == pytest.approx(0.5, abs=1e-4)
-    assert guarantee(Laplace(noise_multiplier=0.5)).epsilon(0.0) == pytest.approx(2.0)
-    laplace = guarantee(Laplace(noise_multiplier=1.0))
+    assert trade_off(coins).epsilon(0.0) == pytest.approx(math.log(3), abs=2e-4)
+    assert trade_off(coins).advantage == pytest.approx(0.5, abs=1e-4)
+    assert trade_off(Laplace(noise_multiplier=0.5)).epsilon(0.0) == pytest.approx(2.0)
+    laplace = trade_off(Laplace(noise_multiplier=1.0))
     assert laplace.advantage == pytest.approx(1 - math.exp(-0.5), abs=1e-5)
-    assert guarantee(Exponential(epsilon=1.5)).epsilon(0.0) == pytest.approx(1.5)
-    assert guarantee(Exponential(epsilon=1.5)).advantage == pytest.approx(
+    assert trade_off(Exponential(epsilon=1.5)).epsilon(0.0) == pytest.approx(1.5)
+    assert trade_off(Exponential(epsilon=1.5)).advantage == pytest.approx(
         math.tanh(0.75), abs=1e-4
     )
 
@@ -96,8 +96,8 @@ def test_pure_mechanisms_have_their_epsilon():
 def test_the_relation_changes_epsilon_and_travels_with_it():
     """The run of the tutorials: 2.38 under add/remove and 4.22 under replace-one."""
     run = {"noise_multiplier": 1.1, "sampling_rate": 256 / 60_000, "steps": 14_062}
-    add = guarantee(PrivateTraining(**run))
-    replace = guarantee(PrivateTraining(**run, relation=Relation.REPLACE))
+    add = trade_off(PrivateTraining(**run))
+    replace = trade_off(PrivateTraining(**run, relation=Relation.REPLACE))
     assert add.relation == "add/remove"
     assert replace.relation == "replace-one"
     assert add.epsilon(1e-5) == pytest.approx(2.3817, abs=2e-4)
@@ -118,23 +118,23 @@ def test_subsampled_steps_against_a_simulated_attacker(seed):
 
     threshold = np.quantile(evidence(out), 1 - fpr)
     reached = float((evidence(inside) > threshold).mean())
-    found = guarantee(
+    found = trade_off(
         PrivateTraining(noise_multiplier=1.0, sampling_rate=rate, steps=steps)
     ).tpr(fpr)
     error = math.sqrt(found / runs + (found / fpr) ** 2 * fpr / runs)
     assert abs(found - reached) < norm.isf(FALSE_ALARM / 2) * error
-    # Twin: the same noise without the sampling would promise far less.
-    plain = guarantee(Gaussian(noise_multiplier=1 / math.sqrt(steps))).tpr(fpr)
+    # Twin: the same noise without the sampling would guarantee far less.
+    plain = trade_off(Gaussian(noise_multiplier=1 / math.sqrt(steps))).tpr(fpr)
     assert abs(plain - reached) > norm.isf(FALSE_ALARM / 2) * error
 
 
 def test_compositions_add_up():
     one, two = Gaussian(noise_multiplier=2.0), Gaussian(noise_multiplier=3.0)
-    both = guarantee(Composition(parts=((one, 3), (two, 1))))
+    both = trade_off(Composition(parts=((one, 3), (two, 1))))
     mu = math.sqrt(3 / 4 + 1 / 9)
     assert both.advantage == pytest.approx(2 * norm.cdf(mu / 2) - 1, abs=1e-5)
     thirty = PrivateTraining(noise_multiplier=5.7, sampling_rate=1.0, steps=30)
-    assert guarantee(thirty).advantage == pytest.approx(
+    assert trade_off(thirty).advantage == pytest.approx(
         2 * norm.cdf(math.sqrt(30) / 5.7 / 2) - 1, abs=1e-6
     )
     with pytest.raises(InvalidInput, match="cannot be added"):
@@ -143,12 +143,12 @@ def test_compositions_add_up():
 
 def test_groups_pay_more():
     one = Gaussian(noise_multiplier=3.0)
-    three = guarantee(Group(mechanism=one, size=3))
+    three = trade_off(Group(mechanism=one, size=3))
     assert three.advantage == pytest.approx(2 * norm.cdf(0.5) - 1, abs=1e-5)
     step = SubsampledGaussian(noise_multiplier=1.0, sampling_rate=0.01)
-    alone = guarantee(Group(mechanism=step, size=1), grid=1e-2)
-    assert alone.advantage == pytest.approx(guarantee(step).advantage, rel=0.02)
-    four = guarantee(Group(mechanism=step, size=4), grid=1e-2)
+    alone = trade_off(Group(mechanism=step, size=1), grid=1e-2)
+    assert alone.advantage == pytest.approx(trade_off(step).advantage, rel=0.02)
+    four = trade_off(Group(mechanism=step, size=4), grid=1e-2)
     assert four.advantage > 3 * alone.advantage
 
 
@@ -159,7 +159,7 @@ def test_noise_by_coordinate_is_one_gaussian_and_the_cheapest_is_cheaper():
     best = NonSphericalGaussian.cheapest(ranges, mu=plain.mu)
     assert best.mu == pytest.approx(plain.mu)
     assert sum(s**2 for s in best.deviations) < sum(s**2 for s in plain.deviations)
-    assert guarantee(best).advantage == pytest.approx(
+    assert trade_off(best).advantage == pytest.approx(
         2 * norm.cdf(plain.mu / 2) - 1, abs=1e-5
     )
 
@@ -177,8 +177,8 @@ TARGETS = [
 @pytest.mark.parametrize("target", TARGETS, ids=lambda t: type(t).__name__)
 def test_calibration_lands_on_the_safe_side_and_near_the_least_noise(target):
     noise = calibrate(target, lambda z: PrivateTraining(noise_multiplier=z, **RUN))
-    kept = guarantee(PrivateTraining(noise_multiplier=noise, **RUN))
-    less = guarantee(PrivateTraining(noise_multiplier=0.995 * noise, **RUN))
+    kept = trade_off(PrivateTraining(noise_multiplier=noise, **RUN))
+    less = trade_off(PrivateTraining(noise_multiplier=0.995 * noise, **RUN))
     assert target.excess(kept) <= 0
     assert target.excess(less) > 0
 
@@ -193,15 +193,15 @@ def test_the_errata_of_the_source():
         lambda z: PrivateTraining(noise_multiplier=z, **run),
     )
     assert exact == pytest.approx(5.700, rel=2e-3)
-    at = guarantee(PrivateTraining(noise_multiplier=exact, **run)).advantage
+    at = trade_off(PrivateTraining(noise_multiplier=exact, **run)).advantage
     assert at == pytest.approx(0.3691, abs=1e-3)
     by_renyi = PrivateTraining(noise_multiplier=8.380, **run)
     assert renyi_of_source(math.sqrt(30) / 8.380, 0.01) == pytest.approx(
         epsilon, abs=2e-3
     )
     assert renyi_epsilon(by_renyi, 0.01) < epsilon  # a newer conversion
-    assert guarantee(by_renyi).epsilon(0.01) < renyi_epsilon(by_renyi, 0.01)
-    assert guarantee(by_renyi).advantage == pytest.approx(0.2562, abs=5e-4)
+    assert trade_off(by_renyi).epsilon(0.01) < renyi_epsilon(by_renyi, 0.01)
+    assert trade_off(by_renyi).advantage == pytest.approx(0.2562, abs=5e-4)
     # The inverse of Theorem 3, printed without its factor 2.
     there = advantage_of_source(2.0, 1e-5)
     assert epsilon_of_source(there, 1e-5) == pytest.approx(2.0)
@@ -214,7 +214,7 @@ def test_the_formulas_of_the_source_promise_too_much():
     run = PrivateTraining(
         noise_multiplier=1.1, sampling_rate=256 / 60_000, steps=14_062
     )
-    found = guarantee(run)
+    found = trade_off(run)
     epsilon = found.epsilon(1e-5)
     assert advantage_of_source(epsilon, 1e-5) < found.advantage
     assert found.probability_of_belief(belief_of_source(epsilon)) > 5e-5
@@ -227,7 +227,7 @@ def test_a_plan_states_what_its_noise_gives():
     course = Course.of_epochs(rows=2_000, batch=100, epochs=5)
     assert course == Course(steps=100, sampling_rate=0.05)
     plan = make_plan(MaxAdvantage(advantage=0.2), course, delta=1e-4)
-    found = guarantee(
+    found = trade_off(
         PrivateTraining(
             noise_multiplier=plan.noise_multiplier, sampling_rate=0.05, steps=100
         )

@@ -14,7 +14,7 @@ from reticent.account import (
     analytic_noise,
     classical_noise,
     gaussian_delta,
-    guarantee,
+    trade_off,
 )
 from reticent.errors import InvalidInput
 
@@ -49,7 +49,7 @@ def test_the_check_values_of_the_theory():
     found = Gaussian.analytic(epsilon=math.log(9), delta=0.01)
     assert found.mu == pytest.approx(0.9610, abs=5e-5)
     assert found.noise_multiplier * math.sqrt(30) == pytest.approx(5.700, abs=5e-4)
-    assert guarantee(found).advantage == pytest.approx(0.3691, abs=5e-5)
+    assert trade_off(found).advantage == pytest.approx(0.3691, abs=5e-5)
 
 
 @given(epsilons, deltas)
@@ -82,7 +82,7 @@ def test_replacing_a_record_needs_twice_the_noise(make):
     two = make(epsilon=0.7, delta=1e-6, relation=Relation.REPLACE)
     assert two.noise_multiplier == pytest.approx(2 * one.noise_multiplier)
     assert two.mu == pytest.approx(one.mu)
-    assert guarantee(two).epsilon(1e-6) <= 0.7 * (1 + 1e-6)
+    assert trade_off(two).epsilon(1e-6) <= 0.7 * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("make", [Gaussian.analytic, Gaussian.classical])

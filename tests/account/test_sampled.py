@@ -22,8 +22,8 @@ from reticent.account import (
     PrivateTraining,
     SubsampledGaussian,
     gaussian_delta,
-    guarantee,
     make_plan,
+    trade_off,
 )
 from reticent.account._sampled import sampled_loss
 from reticent.account.tradeoff import GRID, fitting
@@ -93,7 +93,7 @@ def test_no_probability_is_lost_or_made_and_a_finer_grid_is_tighter(
 def test_rounding_does_not_add_up():
     """A finer grid gave a larger advantage when empty cells erred as much as full ones."""
     run = PrivateTraining(noise_multiplier=1.0, sampling_rate=0.001, steps=100_000)
-    coarse, fine = (guarantee(run, grid=grid).advantage for grid in (1e-4, 1e-5))
+    coarse, fine = (trade_off(run, grid=grid).advantage for grid in (1e-4, 1e-5))
     assert 0 < coarse - fine < 1e-4
 
 
@@ -103,11 +103,11 @@ def test_rounding_does_not_add_up():
 def test_the_grid_fits_a_small_rate(noise, rate, steps):
     run = PrivateTraining(noise_multiplier=noise, sampling_rate=rate, steps=steps)
     chosen = fitting(run)
-    epsilon = guarantee(run).epsilon(1e-5)
-    finer = guarantee(run, grid=chosen / 2).epsilon(1e-5)
+    epsilon = trade_off(run).epsilon(1e-5)
+    finer = trade_off(run, grid=chosen / 2).epsilon(1e-5)
     assert finer <= epsilon < 1.002 * finer
     # Twin: the grid that is right for a usual rate asks for too much here.
-    assert guarantee(run, grid=2 * GRID).epsilon(1e-5) > 1.005 * finer
+    assert trade_off(run, grid=2 * GRID).epsilon(1e-5) > 1.005 * finer
 
 
 def test_mechanisms_together_take_the_finest_grid():
@@ -130,7 +130,7 @@ def test_a_plan_tries_little_and_prints_what_it_tried(target, monkeypatch):
     tried = []
 
     def counted(mechanism, *, grid):
-        found = guarantee(mechanism, grid=grid)
+        found = trade_off(mechanism, grid=grid)
         tried.append((mechanism.noise_multiplier, grid, target.excess(found)))
         return found
 
@@ -149,7 +149,7 @@ def test_a_plan_tries_little_and_prints_what_it_tried(target, monkeypatch):
 
 def test_hardly_any_noise_betrays_whoever_took_part():
     """Losses of a hundred thousand overflow nothing."""
-    found = guarantee(
+    found = trade_off(
         PrivateTraining(noise_multiplier=0.0015, sampling_rate=0.004, steps=1)
     )
     assert found.advantage == pytest.approx(0.004, rel=1e-3)
@@ -159,7 +159,7 @@ def test_hardly_any_noise_betrays_whoever_took_part():
 def test_losses_that_no_exponential_holds_are_stated_all_the_same(noise):
     """Seven hundred steps with next to no noise: epsilon in the ten thousands, and everybody is found."""
     training = PrivateTraining(noise_multiplier=noise, sampling_rate=0.04, steps=700)
-    found = guarantee(training, grid=0.05)
+    found = trade_off(training, grid=0.05)
     assert 700 < found.epsilon(1e-5) < 0.5 * 700 / noise**2
     assert found.advantage == pytest.approx(1.0)
     assert found.belief(1e-5) == pytest.approx(1.0)

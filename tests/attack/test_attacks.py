@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from reticent._random import stream
 from reticent.attack import (
     Challenge,
     Confidence,
@@ -19,6 +18,7 @@ from reticent.attack import (
 )
 from reticent.errors import InvalidInput, InvalidPredictions
 from reticent.evidence import ltu_accuracy, tpr_at_fpr
+from reticent.run import stream
 from reticent.testing import check_attack
 
 FALSE_ALARM = 1e-6

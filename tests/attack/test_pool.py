@@ -8,23 +8,21 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
-from reticent._random import stream
 from reticent.attack import (
     Challenge,
     CombinedPool,
     Knowledge,
     LikelihoodRatio,
     LikelihoodRatioOffline,
-    Pool,
     RelativeRatio,
     SealedTags,
     ShadowModels,
-    balanced_masks,
 )
-from reticent.attack._pool import logit_of_truth
 from reticent.attack.lira import pool_moments
 from reticent.errors import InvalidInput
 from reticent.evidence import ltu_accuracy, tpr_at_fpr
+from reticent.pool import Pool, balanced_masks, logit_of_truth
+from reticent.run import stream
 from reticent.testing import check_attack
 
 ATTACKS = [

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reticent._random import stream
 from reticent.attack import Challenge, Knowledge, Loss, Population, SealedTags
 from reticent.evidence import ltu_accuracy
+from reticent.run import stream
 from reticent.testing import check_attack
 
 

@@ -9,10 +9,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
-from reticent._random import stream
 from reticent.attack import Regime, RetrainingRounds
 from reticent.data import table_from_frame
 from reticent.evidence import clopper_pearson, privacy_from_rounds
+from reticent.run import stream
 from reticent.train import EstimatorTrainer
 
 

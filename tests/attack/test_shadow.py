@@ -8,20 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from reticent._random import stream
 from reticent.attack import (
     Boosting,
     Challenge,
     Knowledge,
-    Pool,
     SealedTags,
     ShadowModels,
     XGBoosting,
-    balanced_masks,
 )
 from reticent.attack._boost import calibrated_log_odds
 from reticent.errors import InvalidInput
 from reticent.evidence import ltu_accuracy
+from reticent.pool import Pool, balanced_masks
+from reticent.run import stream
 from reticent.testing import check_attack
 
 SMALL = Boosting(steps=25, rate=0.2, leaves=8)

@@ -5,23 +5,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reticent._random import stream
 from reticent.attack import (
     Challenge,
     Knowledge,
     LikelihoodRatio,
     Loss,
-    Pool,
     Population,
     QuantileRegression,
     RelativeRatio,
     Scores,
     SealedTags,
-    balanced_masks,
     score_targets,
 )
 from reticent.errors import InvalidInput
 from reticent.evidence import ltu_accuracy
+from reticent.pool import Pool, balanced_masks
+from reticent.run import stream
 
 
 def leaking(rng, models=8, n=100, shift=1.5, hardness=2.0):

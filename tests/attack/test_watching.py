@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from reticent.attack import log_odds
 from reticent.errors import InvalidInput
-from reticent.product import Side, Trace
+from reticent.pool import Side, Trace
 
 
 def trace_of(shown, one, two, *, one_deviation=1.0, two_deviation=None, **how):

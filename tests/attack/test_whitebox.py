@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from reticent._random import stream
 from reticent.attack import (
     Challenge,
     GradientNorm,
@@ -21,6 +20,7 @@ from reticent.data import table_from_frame
 from reticent.errors import InvalidInput, InvalidPredictions
 from reticent.evidence import ltu_accuracy, privacy_from_accuracy
 from reticent.product import Internals
+from reticent.run import stream
 from reticent.testing import FALSE_ALARM, check_attack
 from reticent.train import Adam, Network, NetworkTrainer
 

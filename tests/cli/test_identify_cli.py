@@ -1,4 +1,4 @@
-"""`reticent identify`, and audits that show claimed, honest and audited epsilon side by side."""
+"""`reticent identify`, and audits that show claimed, proven and audited epsilon side by side."""
 
 import contextlib
 import io
@@ -41,13 +41,13 @@ def test_a_training_is_watched_and_the_report_shows_it(folder):
     how = ["--trainer", NOISY, "--rows", "100", "--runs", "20", "--workers", "1"]
     done = run("identify", *TABLE, *how, "--out", "seen", folder=folder)
     assert done.returncode == 0, done.stderr
-    for words in ("NOT REFUTED", "claimed", "honest", "audited", "could have shown"):
+    for words in ("NOT REFUTED", "claimed", "proven", "audited", "could have shown"):
         assert words in done.stdout
     page = (folder / "seen" / "identification.html").read_text()
     assert "Three epsilons" in page
     found = json.loads((folder / "seen" / "identification.json").read_text())
     epsilons = found["epsilons"]
-    assert 0 < epsilons["audited"]["low"] < epsilons["honest"] == epsilons["claimed"]
+    assert 0 < epsilons["audited"]["low"] < epsilons["proven"] == epsilons["claimed"]
     assert not (folder / "seen" / ".unfinished").exists()
 
 
@@ -79,7 +79,7 @@ def test_a_private_network_is_audited_with_three_epsilons(folder, product):
     assert done.returncode in (0, 1, 3), done.stderr
     dossier = json.loads(done.stdout)
     epsilons = dossier["epsilons"]
-    assert epsilons["honest"] == pytest.approx(epsilons["claimed"], rel=1e-3)
+    assert epsilons["proven"] == pytest.approx(epsilons["claimed"], rel=1e-3)
     assert 0 < epsilons["audited"]["low"] < epsilons["claimed"]
     assert dossier["watched"]["evidence"]["runs"] == 10
     checks = {limit["name"]: limit["outcome"] for limit in dossier["limits"]}
@@ -99,11 +99,11 @@ def test_a_private_network_is_audited_with_three_epsilons(folder, product):
 
 
 def test_a_promise_that_its_recipe_does_not_keep_is_refused(folder, product):
-    """Somebody wrote a smaller epsilon into the folder: the honest one says so, and the audited one refutes it."""
+    """Somebody wrote a smaller epsilon into the folder: the proven one says so, and the audited one refutes it."""
     shutil.copytree(product, folder / "boast")
     file = folder / "boast" / "provenance.json"
     content = json.loads(file.read_text())
-    content["claimed_epsilon"] = content["promise"]["epsilon"] = 0.05
+    content["claimed_epsilon"] = content["guarantee"]["epsilon"] = 0.05
     file.write_text(json.dumps(content))
     done = run(
         "audit", *TABLE, "--product", "boast", "--pool", "0", "--rounds", "1", "--minutes", "0.1", "--watch", "30",
@@ -111,7 +111,7 @@ def test_a_promise_that_its_recipe_does_not_keep_is_refused(folder, product):
     )  # fmt: skip
     assert done.returncode == 1, done.stderr
     dossier = json.loads(done.stdout)
-    assert dossier["epsilons"]["claimed"] == 0.05 < dossier["epsilons"]["honest"]
+    assert dossier["epsilons"]["claimed"] == 0.05 < dossier["epsilons"]["proven"]
     assert any("refutes the claimed 0.05" in reason for reason in dossier["reasons"])
 
 
@@ -130,8 +130,8 @@ def test_a_model_trained_by_opacus_is_audited_with_three_epsilons(tmp_path):
     dossier = json.loads(done.stdout)
     epsilons = dossier["epsilons"]
     assert epsilons["claimed_by"] == "the accountant rdp of Opacus"
-    assert epsilons["honest"] is None
-    assert "secure mode" in epsilons["honest_says"]
+    assert epsilons["proven"] is None
+    assert "secure mode" in epsilons["proven_by"]
     assert epsilons["audited"]["low"] > 0
     assert dossier["watched"]["evidence"]["runs"] == 1
 

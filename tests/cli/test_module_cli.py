@@ -78,7 +78,7 @@ def test_a_module_is_saved_and_audited_again_without_its_code(folder):
     file = folder / "p" / "provenance.json"
     changed = {
         "recipe": "reticent.PrivateModule('evil_of_a_cli_test:make')",
-        "promise": PROMISE,
+        "guarantee": GUARANTEE,
     }
     file.write_text(json.dumps(json.loads(file.read_text()) | changed))
     third = audit("--product", "p", "--out", "c", "--json")
@@ -97,7 +97,7 @@ def test_what_cannot_be_saved_is_told_before_the_audit(folder):
     assert not (folder / "p").exists()
 
 
-PROMISE = {
+GUARANTEE = {
     "mechanism": "noise",
     "holds": True,
     "relation": "add/remove",

@@ -1,4 +1,4 @@
-"""`reticent train`: a promise that is kept, saved with its product, and audited beside the evidence."""
+"""`reticent train`: a guarantee that is kept, saved with its product, and audited beside the evidence."""
 
 import json
 
@@ -51,13 +51,13 @@ def test_every_target_is_met(folder, asked, key, limit):
     )
     assert done.returncode == 0, done.stderr
     made = json.loads(done.stdout)
-    assert made["promise"]["holds"]
-    assert 0.9 * limit < made["promise"][key] <= limit
+    assert made["guarantee"]["holds"]
+    assert 0.9 * limit < made["guarantee"][key] <= limit
     saved = json.loads((folder / f"to-{key}" / "provenance.json").read_text())
-    assert saved["promise"] == made["promise"]
-    assert saved["claimed_epsilon"] == made["promise"]["epsilon"]
-    # Two rows a person: the promise is about one, and says so.
-    assert "a person has up to 2" in made["promise"]["caveats"][0]
+    assert saved["guarantee"] == made["guarantee"]
+    assert saved["claimed_epsilon"] == made["guarantee"]["epsilon"]
+    # Two rows a person: the guarantee is about one, and says so.
+    assert "a person has up to 2" in made["guarantee"]["caveats"][0]
 
 
 def test_promise_and_evidence_stand_side_by_side_in_the_audit(folder):
@@ -80,13 +80,13 @@ def test_promise_and_evidence_stand_side_by_side_in_the_audit(folder):
     )
     assert audited.returncode in (0, 1, 3), audited.stderr
     dossier = json.loads((folder / "audit/dossier.json").read_text())
-    promise = dossier["provenance"]["promise"]
+    guarantee = dossier["provenance"]["guarantee"]
     assert (
-        promise
-        == json.loads((folder / "product/provenance.json").read_text())["promise"]
+        guarantee
+        == json.loads((folder / "product/provenance.json").read_text())["guarantee"]
     )
-    assert dossier["provenance"]["claimed_epsilon"] == promise["epsilon"]
-    assert dossier["evidence"]["vulnerability_bound"] == promise["advantage"]
+    assert dossier["provenance"]["claimed_epsilon"] == guarantee["epsilon"]
+    assert dossier["evidence"]["vulnerability_bound"] == guarantee["advantage"]
     # The recipe is known, so that the attacks that retrain were run.
     assert dossier["evidence"]["pool"]["models"] == 4
     assert "What is guaranteed, beside what attacks have shown" in audited.stdout
@@ -100,7 +100,7 @@ def test_seeded_noise_carries_no_guarantee_and_says_so(folder):
     twice = [run("train", *given, "--json", folder=folder) for _ in range(2)]
     assert twice[0].stdout == twice[1].stdout
     made = json.loads(twice[0].stdout)
-    assert made["promise"]["holds"] is False
+    assert made["guarantee"]["holds"] is False
     assert (
         json.loads((folder / "seeded/provenance.json").read_text())["claimed_epsilon"]
         is None
@@ -120,10 +120,11 @@ def test_a_declared_domain_spends_nothing(folder):
         for more in (["--out", "a"], ["--domain", "domain.toml", "--out", "b"])
     )
     assert (
-        declared["promise"]["noise_multiplier"] < learned["promise"]["noise_multiplier"]
+        declared["guarantee"]["noise_multiplier"]
+        < learned["guarantee"]["noise_multiplier"]
     )
-    assert "learned with noise" in learned["promise"]["mechanism"]
-    assert "learned with noise" not in declared["promise"]["mechanism"]
+    assert "learned with noise" in learned["guarantee"]["mechanism"]
+    assert "learned with noise" not in declared["guarantee"]["mechanism"]
 
 
 def test_everything_leaves_nobody_for_an_audit(folder):
@@ -141,7 +142,7 @@ def test_without_a_table_the_built_in_one_is_used(folder):
         "train", "--epsilon", "8", *FAST, "--out", "built-in", "--json", folder=folder
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["promise"]["epsilon"] <= 8
+    assert json.loads(done.stdout)["guarantee"]["epsilon"] <= 8
 
 
 @pytest.mark.parametrize(
@@ -157,8 +158,8 @@ def test_without_a_table_the_built_in_one_is_used(folder):
         (["--epsilon", "3", "--batch", "5000"], "larger than the table"),
         (["--epsilon", "0.0001", "--delta", "1e-12"], "no amount of noise"),
         (["--epsilon", "3", "--hidden", "many"], "the hidden layers are 'many'"),
-        (["--epsilon", "3", "--treatment", "reticent.SGD()"], "bounds no gradient"),
-        (["--epsilon", "3", "--treatment", "os.system('ls')"], "is not a class of"),
+        (["--epsilon", "3", "--clipping", "reticent.SGD()"], "bounds no gradient"),
+        (["--epsilon", "3", "--clipping", "os.system('ls')"], "is not a class of"),
         (["--epsilon", "3", "--domain", "nowhere.toml"], "cannot be read"),
         (["--epsilon", "3", "--relation", "cousins"], "the relation 'cousins'"),
     ],

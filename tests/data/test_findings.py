@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from reticent._random import stream
 from reticent.data import (
     Severity,
     Split,
@@ -14,6 +13,7 @@ from reticent.data import (
     check_split,
     table_from_frame,
 )
+from reticent.run import stream
 
 N = 200
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reticent._random import stream
 from reticent.data import PARTS, Split, table_from_frame
 from reticent.errors import InvalidSplit
+from reticent.run import stream
 
 
 def make_table(n=500, *, share=0.2, units=None, parts=None, classes=2):

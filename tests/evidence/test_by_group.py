@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from reticent._random import stream
 from reticent.errors import InvalidInput
 from reticent.evidence import (
     by_group,
@@ -19,6 +18,7 @@ from reticent.evidence import (
     vulnerability,
     worst_case,
 )
+from reticent.run import stream
 
 FALSE_ALARM = 1e-6
 

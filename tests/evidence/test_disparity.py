@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, f_oneway, false_discovery_control, ttest_rel
 
-from reticent._random import stream
 from reticent.errors import InvalidInput
 from reticent.evidence.disparity import (
     Correction,
@@ -16,6 +15,7 @@ from reticent.evidence.disparity import (
     pairwise,
     vulnerability_bound,
 )
+from reticent.run import stream
 
 FALSE_ALARM = 1e-6
 

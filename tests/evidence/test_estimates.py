@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from scipy.special import expit
 from scipy.stats import binom, binomtest
 
-from reticent._random import stream
 from reticent.errors import InvalidInput
 from reticent.evidence import (
     Estimate,
@@ -25,6 +24,7 @@ from reticent.evidence import (
     tpr_at_fpr,
     vulnerability,
 )
+from reticent.run import stream
 
 FALSE_ALARM = 1e-6
 

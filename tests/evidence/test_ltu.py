@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 from sklearn.metrics import roc_auc_score
 
-from reticent._random import stream
 from reticent.errors import InvalidInput
 from reticent.evidence import (
     Estimate,
@@ -20,6 +19,7 @@ from reticent.evidence import (
     theorem_2,
     utility,
 )
+from reticent.run import stream
 
 FALSE_ALARM = 1e-6
 scores = st.lists(st.integers(-5, 5).map(float), min_size=2, max_size=25)

@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from reticent._random import stream
 from reticent.account import (
     PrivateTraining,
     Relation,
     gaussian_epsilon,
-    guarantee,
+    trade_off,
 )
 from reticent.errors import InvalidInput
 from reticent.evidence import (
@@ -22,6 +21,7 @@ from reticent.evidence import (
     noise_level,
     normality,
 )
+from reticent.run import stream
 
 ALARM = 1e-6
 HOW = {"rate": 1.0, "relation": Relation.ADD_REMOVE, "delta": 1e-5, "level": 0.95}
@@ -96,7 +96,7 @@ def test_sampled_steps_have_the_form_of_sampled_steps(relation, seed):
     stated = PrivateTraining(
         noise_multiplier=0.8, sampling_rate=0.1, steps=50, relation=relation
     )
-    truth = guarantee(stated).epsilon(1e-5)
+    truth = trade_off(stated).epsilon(1e-5)
     assert 0.8 * truth < found.low < truth
     ceiling = ceiling_of_steps([reach / 0.8] * 50, runs=40, samples=2_000, **how)
     assert 0.85 * truth < ceiling < truth

@@ -11,7 +11,6 @@ from scipy.optimize import linprog
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
-from reticent._random import stream
 from reticent.account import analytic_noise, gaussian_epsilon
 from reticent.errors import InvalidInput
 from reticent.evidence import (
@@ -24,6 +23,7 @@ from reticent.evidence import (
     one_run_p_value,
 )
 from reticent.evidence.one_run import _Look, _typical
+from reticent.run import stream
 
 FALSE_ALARM = 1e-6
 DELTA = 1e-5

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from reticent._random import stream
 from reticent.errors import InvalidInput
 from reticent.evidence import (
     Correction,
@@ -16,6 +15,7 @@ from reticent.evidence import (
     posterior_histogram,
     split_level,
 )
+from reticent.run import stream
 
 FALSE_ALARM = 1e-6
 

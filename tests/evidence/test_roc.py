@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
-from reticent._random import stream
 from reticent.errors import InvalidInput
 from reticent.evidence import (
     exposed_share,
@@ -16,6 +15,7 @@ from reticent.evidence import (
     roc_points,
     tpr_at_fpr,
 )
+from reticent.run import stream
 
 FALSE_ALARM = 1e-6
 

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from reticent._random import stream
 from reticent.account import RandomisedResponse
 from reticent.errors import InvalidInput
 from reticent.evidence import clopper_pearson, estimate_share
+from reticent.run import stream
 
 FALSE_ALARM = 1e-6
 COINS = RandomisedResponse(truth=0.5)

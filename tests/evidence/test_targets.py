@@ -8,9 +8,9 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import binom, rankdata
 from sklearn.metrics import roc_auc_score
 
-from reticent._random import stream
 from reticent.errors import InvalidInput
 from reticent.evidence import measure_targets, targets
+from reticent.run import stream
 
 FALSE_ALARM = 1e-6
 

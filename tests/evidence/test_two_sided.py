@@ -11,12 +11,11 @@ from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 from scipy.stats import beta, binom
 
-from reticent._random import stream
 from reticent.account import (
     PrivateTraining,
     analytic_noise,
     gaussian_epsilon,
-    guarantee,
+    trade_off,
 )
 from reticent.errors import InvalidInput
 from reticent.evidence import (
@@ -28,6 +27,7 @@ from reticent.evidence import (
 )
 from reticent.evidence.proportion import upper_limit
 from reticent.evidence.two_sided import SHARES, _p_value, _rates
+from reticent.run import stream
 
 FALSE_ALARM = 1e-6
 DELTA = 1e-5
@@ -201,7 +201,7 @@ def claim():
     sampled = PrivateTraining(
         noise_multiplier=NOISE, sampling_rate=1 / BATCHES, steps=BATCHES
     )
-    return guarantee(sampled, grid=1e-3)
+    return trade_off(sampled, grid=1e-3)
 
 
 def test_shuffling_accounted_as_sampling_is_refuted(claim, seed):
@@ -225,7 +225,7 @@ def test_the_noise_that_shuffling_amounts_to_is_less_than_claimed(seed):
         sampled = PrivateTraining(
             noise_multiplier=noise, sampling_rate=1 / BATCHES, steps=BATCHES
         )
-        return guarantee(sampled, grid=5e-3).tprs
+        return trade_off(sampled, grid=5e-3).tprs
 
     rng, runs = stream(seed, "amounts"), 12_000
     first = shuffled_odds(releases(one_of(runs, rng), rng))

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from reticent._random import stream
 from reticent.errors import InvalidInput
 from reticent.evidence import (
     Estimate,
@@ -17,6 +16,7 @@ from reticent.evidence import (
     worst_case_discrete,
     worst_case_vectors,
 )
+from reticent.run import stream
 
 FALSE_ALARM = 1e-6
 STRICT = 4.9  # standard errors that a mean exceeds once in a million

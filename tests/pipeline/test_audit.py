@@ -13,12 +13,12 @@ from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.svm import LinearSVC
 
 import reticent
-from reticent._random import stream
 from reticent.attack import Loss, Scores
 from reticent.data import table_from_frame
 from reticent.errors import InvalidInput, TrainerFailed
 from reticent.pipeline import AuditPlan, run_audit
 from reticent.policy import Verdict, read_policy
+from reticent.run import stream
 from reticent.train import EstimatorTrainer
 
 FALSE_ALARM = 1e-6

@@ -9,13 +9,13 @@ from scipy.stats import rankdata
 from sklearn.dummy import DummyClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from reticent._random import stream
-from reticent.account import Relation, guarantee
+from reticent.account import Relation, trade_off
 from reticent.data import table_from_frame
 from reticent.errors import InvalidInput
 from reticent.evidence import epsilon_lower_bound, one_run_ceiling, one_run_lower_bound
 from reticent.pipeline import audit_in_one_run
 from reticent.product import FittedProduct
+from reticent.run import stream
 from reticent.train import EstimatorTrainer, parse_trainer
 
 FALSE_ALARM = 1e-6
@@ -90,7 +90,7 @@ def test_a_private_network_shows_no_more_than_it_promises(noise, epochs, seed):
         delta=DELTA,
     )
     recipe = dataclasses.replace(trainer.network, rows=found.rows)
-    honest = guarantee(recipe.mechanism(found.rows, Relation.ADD_REMOVE), grid=1e-3)
+    honest = trade_off(recipe.mechanism(found.rows, Relation.ADD_REMOVE), grid=1e-3)
     assert found.any_form.low <= honest.epsilon(DELTA)
     assert found.gaussian.low <= honest.epsilon(DELTA)
 

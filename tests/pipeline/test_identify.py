@@ -1,4 +1,4 @@
-"""An adversary that watches puts promises to the test: false ones are refuted, true ones are not."""
+"""An adversary that watches puts guarantees to the test: false ones are refuted, true ones are not."""
 
 import math
 from dataclasses import dataclass, replace
@@ -9,15 +9,16 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 
-from reticent.account import (  # noqa: E402
+from reticent.account import (
     Gaussian,
     PrivateTraining,
     Relation,
-    guarantee,
+    trade_off,
 )
-from reticent.data import Euclidean, Gower, table_from_frame  # noqa: E402
-from reticent.errors import InvalidInput  # noqa: E402
-from reticent.pipeline import (  # noqa: E402
+from reticent.attack import Euclidean, Gower
+from reticent.data import table_from_frame
+from reticent.errors import InvalidInput
+from reticent.pipeline import (
     Dissimilar,
     LargestGradient,
     Mislabelled,
@@ -25,13 +26,17 @@ from reticent.pipeline import (  # noqa: E402
     WatchPlan,
     identify,
 )
-from reticent.report import Identification, render_identification  # noqa: E402
-from reticent.train import (  # noqa: E402
+from reticent.report import (
+    identification_json,
+    read_identification,
+    render_identification,
+)
+from reticent.train import (
     SGD,
     PrivateNetwork,
     PrivateNetworkTrainer,
 )
-from reticent.train.private import Clip, Tanh  # noqa: E402
+from reticent.train.private import Clip, Tanh
 
 ROWS, DELTA, STEPS = 80, 1e-3, 30
 ALARM = 1e-6  # chance that a true claim is refuted, or that a statistical test fails
@@ -66,7 +71,7 @@ def trainer(domain, *, noise, **changes):
         "batch": ROWS + 1,
         "rows": ROWS + 1,
         "optimiser": SGD(rate=0.1),
-        "treatment": Clip(norm=0.05),
+        "clipping": Clip(norm=0.05),
         "noise_multiplier": noise,
         "noise": "seeded",
         "domain": domain,
@@ -99,7 +104,7 @@ def test_the_bound_is_within_ten_per_cent_of_the_exact_epsilon(
     )
     epsilons = found.epsilons
     assert epsilons.claimed == pytest.approx(epsilon, rel=1e-3)
-    assert epsilons.honest == pytest.approx(epsilon, rel=1e-3)
+    assert epsilons.proven == pytest.approx(epsilon, rel=1e-3)
     assert 0.9 * epsilon < epsilons.audited.low
     assert epsilons.ceiling > 0.9 * epsilon
     # How often the adversary is right shows far less with so few runs.
@@ -127,39 +132,39 @@ class ClipThatDoesNothing(Clip):
 def faults(domain):
     """Return each fault with what it claims, and the same recipe without the fault."""
     full, sampled = noise_for(2.0), 2.0
-    honest = trainer(domain, noise=full)
+    proven = trainer(domain, noise=full)
     n = 5 * 2
     sampling = {"batch": 21, "epochs": 10}
     poisson = trainer(domain, noise=sampled, **sampling)
-    claim_sampled = guarantee(poisson.private.steps(ROWS + 1, Relation.ADD_REMOVE))
+    claim_sampled = trade_off(poisson.private.steps(ROWS + 1, Relation.ADD_REMOVE))
     return {
         "noise too small by 20 %": (
             trainer(domain, noise=0.8 * full),
             {"claimed": 2.0},
-            honest,
+            proven,
         ),
         "a clip that does nothing": (
-            trainer(domain, noise=full, treatment=ClipThatDoesNothing(norm=0.05)),
+            trainer(domain, noise=full, clipping=ClipThatDoesNothing(norm=0.05)),
             {"claimed": 2.0},
-            honest,
+            proven,
         ),
         "tanh as in its source": (
             trainer(
                 domain,
                 noise=full / math.sqrt(n),
-                treatment=Tanh(scale=0.05, width=0.001),
+                clipping=Tanh(scale=0.05, width=0.001),
             ),
             {"claimed": 2.0},
-            trainer(domain, noise=full, treatment=Tanh(scale=0.05, width=0.001)),
+            trainer(domain, noise=full, clipping=Tanh(scale=0.05, width=0.001)),
         ),
         "noise scaled to local sensitivity": (
-            trainer(domain, noise=full, treatment=Clip(norm=100.0)),
+            trainer(domain, noise=full, clipping=Clip(norm=100.0)),
             {
                 "claimed": 2.0,
                 "local": "own",
                 "neighbour": Dissimilar(distance=Euclidean()),
             },
-            honest,
+            proven,
         ),
         "shuffling accounted as Poisson": (
             poisson,
@@ -183,12 +188,12 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_false_claim_is_refuted_and_its_true_twin_is_not(tables, domain, seed, name):
-    made, how, honest = faults(domain)[name]
+    made, how, proven = faults(domain)[name]
     how |= {"seed": seed, "runs": 100, "level": 1 - ALARM}
     found = watch(tables, made, **how)
     assert found.epsilons.refuted, found.epsilons
     without = {k: v for k, v in how.items() if k not in ("local", "shuffled")}
-    twin = watch(tables, honest, **without)
+    twin = watch(tables, proven, **without)
     assert not twin.epsilons.refuted, twin.epsilons
 
 
@@ -196,10 +201,10 @@ def test_the_honest_epsilon_of_faults(tables, domain):
     """A tanh filter with the noise of its source guarantees nothing worth the name; local noise nothing at all."""
     made, how, _ = faults(domain)["tanh as in its source"]
     found = watch(tables, made, runs=10, **how)
-    assert found.epsilons.honest > 3 * found.epsilons.claimed
+    assert found.epsilons.proven > 3 * found.epsilons.claimed
     made, how, _ = faults(domain)["noise scaled to local sensitivity"]
     found = watch(tables, made, runs=10, **how)
-    assert found.epsilons.honest is None
+    assert found.epsilons.proven is None
     assert "not DP" in found.sensitivity
     assert any("not DP" in warning for warning in found.warnings)
 
@@ -244,9 +249,9 @@ def test_poisson_sampling_is_told_and_its_bound_stays_below_the_truth(
     made = trainer(domain, noise=0.8, batch=20, epochs=10)
     found = watch(tables, made, runs=60, seed=seed, level=1 - ALARM)
     assert found.sampling.startswith("Poisson sampling at 0.2")
-    assert 0 < found.epsilons.audited.low < found.epsilons.honest
+    assert 0 < found.epsilons.audited.low < found.epsilons.proven
     # In the form of full batches the same noise would be worth far more.
-    full = guarantee(PrivateTraining(noise_multiplier=0.8, sampling_rate=1, steps=40))
+    full = trade_off(PrivateTraining(noise_multiplier=0.8, sampling_rate=1, steps=40))
     assert found.epsilons.audited.low < 0.6 * full.epsilon(DELTA)
 
 
@@ -270,14 +275,14 @@ def test_a_killed_run_goes_on_where_it_was(tables, domain, tmp_path):
 
 def test_the_result_survives_json_and_makes_a_page(tables, domain):
     found = watch(tables, trainer(domain, noise=noise_for(2.0)), runs=20)
-    assert Identification.from_json(found.to_json()) == found
+    assert read_identification(identification_json(found)) == found
     page = render_identification(found)
     for part in ("NOT REFUTED", "plot-epsilons", "plot-beliefs", "plot-belief-path"):
         assert part in page
     refuted = replace(found, epsilons=replace(found.epsilons, claimed=0.1))
     assert ">REFUTED<" in render_identification(refuted)
     with pytest.raises(InvalidInput, match="this is a 'another'"):
-        Identification.from_json('{"schema": "another"}')
+        read_identification('{"schema": "another"}')
 
 
 def test_what_cannot_be_watched_is_refused(tables, domain):

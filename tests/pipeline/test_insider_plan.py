@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from reticent._random import stream
 from reticent.evidence import clopper_pearson, split_level
 from reticent.pipeline._insider import LOOKS, _plan
+from reticent.run import stream
 
 FALSE_ALARM = 1e-6
 

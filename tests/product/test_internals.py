@@ -16,10 +16,10 @@ from reticent.product import Encoder, Internals, NetworkProduct, Openable
 from reticent.product._internals import loss_and_delta
 
 torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
+from torch import nn
 
-from reticent.product import _module_internals  # noqa: E402
-from reticent.product._module_internals import internals_of_module  # noqa: E402
+from reticent.product import _module_internals
+from reticent.product._module_internals import internals_of_module
 
 CLASSES = ("a", "b", "c")
 
@@ -121,8 +121,9 @@ def test_a_module_is_opened_like_the_network_it_is():
     seen = internals_of_module(
         as_module(product), torch.from_numpy(inputs), data.target
     )
-    assert seen.gradient_norms == pytest.approx(own.gradient_norms, rel=1e-5)
-    assert seen.losses == pytest.approx(own.losses, rel=1e-5)
+    # Sums of 300 products in single precision, in another order on every processor.
+    assert seen.gradient_norms == pytest.approx(own.gradient_norms, rel=1e-4)
+    assert seen.losses == pytest.approx(own.losses, rel=1e-4)
     assert seen.activations.shape == (40, 256)  # of 300 units
     assert seen.activations == pytest.approx(own.activations, abs=1e-5)
 

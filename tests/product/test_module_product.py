@@ -12,18 +12,18 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 
-from hypothesis import given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-from torch import nn  # noqa: E402
-from torch.nn import functional  # noqa: E402
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional
 
-from reticent.data import table_from_frame  # noqa: E402
-from reticent.errors import (  # noqa: E402
+from reticent.data import table_from_frame
+from reticent.errors import (
     InvalidPredictions,
     OutputRefused,
     UnsafeProduct,
 )
-from reticent.product import (  # noqa: E402
+from reticent.product import (
     Encoder,
     ModuleProduct,
     Provenance,
@@ -31,8 +31,8 @@ from reticent.product import (  # noqa: E402
     must_be_storable,
     save_product,
 )
-from reticent.product._describe import described  # noqa: E402
-from reticent.product._graph import Description, Graph, rebuilt  # noqa: E402
+from reticent.product._describe import described
+from reticent.product._graph import Description, Graph, rebuilt
 
 D, C = 36, 3
 SAME = 1e-6

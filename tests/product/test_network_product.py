@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from reticent.account import Promise
+from reticent.account import Guarantee
 from reticent.data import table_from_frame
 from reticent.errors import InvalidPredictions, UnsafeProduct
 from reticent.product import (
@@ -51,7 +51,7 @@ def network(activation="tanh"):
     )
 
 
-PROMISE = Promise(
+GUARANTEE = Guarantee(
     mechanism="noise",
     holds=True,
     relation="add/remove",
@@ -85,13 +85,13 @@ def test_answers_are_those_of_the_formula(activation):
 
 def test_saved_and_loaded_it_is_the_same(tmp_path):
     made = network()
-    provenance = Provenance(recipe="reticent.Network()", promise=PROMISE)
+    provenance = Provenance(recipe="reticent.Network()", guarantee=GUARANTEE)
     save_product(tmp_path / "p", made, provenance)
     loaded, known = load_product(tmp_path / "p", classes=CLASSES)
     features = table().features
     assert np.array_equal(loaded.predict_proba(features), made.predict_proba(features))
     assert loaded.warnings == made.warnings
-    assert known.promise == PROMISE
+    assert known.guarantee == GUARANTEE
     assert known.recipe == "reticent.Network()"
     turned, _ = load_product(tmp_path / "p", classes=CLASSES[::-1])
     assert turned.predict_proba(features) == pytest.approx(

@@ -10,23 +10,23 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 
-from hypothesis import given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-from scipy.stats import binom  # noqa: E402
-from sklearn.datasets import load_digits  # noqa: E402
-from torch import nn  # noqa: E402
-from torch.nn.functional import one_hot  # noqa: E402
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+from sklearn.datasets import load_digits
+from torch import nn
+from torch.nn.functional import one_hot
 
-from reticent._random import seed_for, stream  # noqa: E402
-from reticent.errors import InvalidInput, TrainerFailed  # noqa: E402
-from reticent.train import SGD, Adam, Training  # noqa: E402
-from reticent.train.adaptation import (  # noqa: E402
+from reticent.errors import InvalidInput, TrainerFailed
+from reticent.run import seed_for, stream
+from reticent.train import SGD, Adam, Training
+from reticent.train.adaptation import (
     Adaptation,
     local_mmd,
     ramp,
     train_adapted,
 )
-from reticent.train.modules import train_modules  # noqa: E402
+from reticent.train.modules import train_modules
 
 FALSE_ALARM = 1e-6  # chance that correct code fails one statistical test
 

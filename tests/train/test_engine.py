@@ -7,9 +7,9 @@ from reticent.errors import InvalidInput
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 
-from reticent.train._stack import batch_order  # noqa: E402
-from reticent.train.engine import initial_parameters, train_networks  # noqa: E402
-from reticent.train.recipes import SGD, Adam, Network  # noqa: E402
+from reticent.train._stack import batch_order
+from reticent.train.engine import initial_parameters, train_networks
+from reticent.train.recipes import SGD, Adam, Network
 
 N, D, C = 90, 7, 3
 

@@ -9,26 +9,26 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 
-from hypothesis import given  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-from torch import nn  # noqa: E402
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
 
-from reticent.account import Relation  # noqa: E402
-from reticent.errors import InvalidInput, InvalidSpec  # noqa: E402
-from reticent.train import (  # noqa: E402
+from reticent.account import Relation
+from reticent.errors import InvalidInput, InvalidSpec
+from reticent.train import (
     SGD,
     Adam,
     Module,
     PrivateModule,
     Training,
+    guarantee_of,
     parse_trainer,
-    promise_of,
     spell,
 )
-from reticent.train._stack import batch_order  # noqa: E402
-from reticent.train.losses import cross_entropy, loss_of  # noqa: E402
-from reticent.train.modules import train_modules  # noqa: E402
-from reticent.train.private.modules import (  # noqa: E402
+from reticent.train._stack import batch_order
+from reticent.train.losses import cross_entropy, loss_of
+from reticent.train.modules import train_modules
+from reticent.train.private.modules import (
     gradients_of_records,
     train_modules_privately,
 )
@@ -294,8 +294,8 @@ def test_the_text_of_a_recipe_names_its_loss(kind, own_code):
 def test_a_promise_tells_of_the_loss():
     options = {"rows": 100, "delta": 1e-4, "relation": Relation.ADD_REMOVE}
     recipe = PrivateModule("a:b", batch=10, epochs=1)
-    plain = promise_of(recipe, **options)
-    own = promise_of(PrivateModule("a:b", batch=10, epochs=1, loss="c:d"), **options)
+    plain = guarantee_of(recipe, **options)
+    own = guarantee_of(PrivateModule("a:b", batch=10, epochs=1, loss="c:d"), **options)
     assert own.caveats[0] == plain.caveats[0]
     assert "c:d" in own.caveats[1]
     assert own.epsilon == plain.epsilon

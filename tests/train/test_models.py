@@ -15,9 +15,9 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
-from reticent._random import stream
 from reticent.data import ColumnKind, Schema, Split, builtin_table, table_from_frame
 from reticent.errors import InvalidPredictions, TrainerFailed
+from reticent.run import stream
 from reticent.testing import check_trainer
 from reticent.train import EstimatorTrainer, standard_preprocessing
 from reticent.train.models import wants_raw_columns
@@ -193,7 +193,7 @@ class Raising(BaseEstimator):
         raise RuntimeError("the ward is closed\nsecond line")
 
 
-def test_trainer_that_raises_is_told_in_its_own_words():
+def test_trainer_that_raises_is_as_trainer_failure():
     with pytest.raises(
         TrainerFailed, match=r"Raising\(\) raised RuntimeError: the ward is closed;"
     ):

@@ -9,20 +9,20 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 
-from hypothesis import given  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-from torch import nn  # noqa: E402
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
 
-from reticent.attack import balanced_masks  # noqa: E402
-from reticent.data import table_from_frame  # noqa: E402
-from reticent.errors import (  # noqa: E402
+from reticent.data import table_from_frame
+from reticent.errors import (
     InvalidInput,
     InvalidPredictions,
     InvalidSpec,
     TrainerFailed,
 )
-from reticent.testing import check_trainer  # noqa: E402
-from reticent.train import (  # noqa: E402
+from reticent.pool import balanced_masks
+from reticent.testing import check_trainer
+from reticent.train import (
     SGD,
     Adam,
     ModuleTrainer,
@@ -33,7 +33,7 @@ from reticent.train import (  # noqa: E402
     parse_trainer,
     train_many,
 )
-from reticent.train._groups import fitting_size  # noqa: E402
+from reticent.train._groups import fitting_size
 
 
 @pytest.fixture(autouse=True)

@@ -7,20 +7,20 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 
-from hypothesis import given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-from torch import nn  # noqa: E402
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
 
-from reticent.errors import (  # noqa: E402
+from reticent.errors import (
     InvalidInput,
 )
-from reticent.train import (  # noqa: E402
+from reticent.train import (
     SGD,
     Adam,
     Training,
 )
-from reticent.train._stack import batch_order  # noqa: E402
-from reticent.train.modules import train_modules  # noqa: E402
+from reticent.train._stack import batch_order
+from reticent.train.modules import train_modules
 
 N, D, C = 60, 7, 3
 EXACT = 5e-6  # sums of float32 in another order

@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("torch", reason="the extra `torch` is not installed")
 
 import reticent
-from reticent.attack import balanced_masks
 from reticent.data import table_from_frame
 from reticent.errors import InvalidInput, InvalidSpec
+from reticent.pool import balanced_masks
 from reticent.product import Encoder
 from reticent.testing import check_trainer
 from reticent.train import Network, NetworkTrainer, parse_trainer, train_many

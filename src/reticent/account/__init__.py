@@ -6,6 +6,7 @@ from reticent.account.gaussian import (
     gaussian_delta,
     gaussian_epsilon,
 )
+from reticent.account.guarantee import Guarantee
 from reticent.account.mechanisms import (
     Composition,
     Exponential,
@@ -21,7 +22,6 @@ from reticent.account.mechanisms import (
     SubsampledGaussian,
 )
 from reticent.account.plan import Course, Plan, SourceFormulas, make_plan
-from reticent.account.promise import Promise
 from reticent.account.renyi import renyi_epsilon
 from reticent.account.source import (
     advantage_of_source,
@@ -45,7 +45,7 @@ from reticent.account.targets import (
     MaxPosterior,
     Target,
 )
-from reticent.account.tradeoff import TradeOff, guarantee
+from reticent.account.tradeoff import TradeOff, trade_off
 
 __all__ = [
     "BELIEFS",
@@ -59,6 +59,7 @@ __all__ = [
     "Failure",
     "Gaussian",
     "Group",
+    "Guarantee",
     "Laplace",
     "MaxAdvantage",
     "MaxPosterior",
@@ -67,7 +68,6 @@ __all__ = [
     "Plan",
     "PlanTable",
     "PrivateTraining",
-    "Promise",
     "RandomisedResponse",
     "Relation",
     "SourceFormulas",
@@ -83,9 +83,9 @@ __all__ = [
     "epsilon_of_source",
     "gaussian_delta",
     "gaussian_epsilon",
-    "guarantee",
     "make_plan",
     "plan_table",
     "renyi_epsilon",
     "renyi_of_source",
+    "trade_off",
 ]

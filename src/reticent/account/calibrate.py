@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from reticent.account.mechanisms import Mechanism
 from reticent.account.targets import Target
-from reticent.account.tradeoff import TradeOff, fitting, guarantee
+from reticent.account.tradeoff import TradeOff, fitting, trade_off
 from reticent.errors import InvalidInput
 
 __all__ = ["calibrate"]
@@ -65,7 +65,7 @@ def least_noise(
 
     def excess(log_noise: float, coarser: int) -> float:
         made = mechanism(math.exp(log_noise))
-        found = guarantee(made, grid=coarser * (grid or fitting(made)))
+        found = trade_off(made, grid=coarser * (grid or fitting(made)))
         # The logarithm of value over limit is nearly a line in the logarithm of the noise.
         value = math.log1p(max(target.excess(found), -1 + 1e-12))
         if coarser == 1 and value <= 0:

@@ -1,7 +1,7 @@
 r"""Mechanisms as descriptions: what is added to what, under which neighbouring relation.
 
 A mechanism draws nothing and holds no data. It says which pair of output distributions two neighbouring
-tables can have at worst; :func:`reticent.account.guarantee` turns that into statements.
+tables can have at worst; :func:`reticent.account.trade_off` turns that into statements.
 
 References
 ----------

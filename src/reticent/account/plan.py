@@ -8,7 +8,7 @@ from reticent.account.mechanisms import PrivateTraining, Relation
 from reticent.account.renyi import renyi_epsilon
 from reticent.account.source import advantage_of_source, belief_of_source
 from reticent.account.targets import Target
-from reticent.account.tradeoff import TradeOff, guarantee
+from reticent.account.tradeoff import TradeOff, trade_off
 from reticent.errors import InvalidInput
 
 __all__ = ["Course", "Plan", "SourceFormulas", "make_plan"]
@@ -57,7 +57,7 @@ class Course:
                 f"the batch of {batch:,} is larger than the table of {rows:,} rows, so no record could be left out; use at most "
                 f"{rows:,}."
             )
-        # A part of a step is a step: the plan must not promise more than the training keeps.
+        # A part of a step is a step: the plan must not guarantee more than the training keeps.
         steps = math.ceil(epochs * rows / batch - 1e-9)
         return cls(steps=steps, sampling_rate=batch / rows)
 
@@ -190,7 +190,7 @@ def plan_and_guarantee(
         target.words,
         training(noise),
         found,
-        epsilon_other=guarantee(training(noise, other), grid=grid).epsilon(delta),
+        epsilon_other=trade_off(training(noise, other), grid=grid).epsilon(delta),
         delta=delta,
         prior=prior,
         fpr=fpr,

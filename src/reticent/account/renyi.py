@@ -24,9 +24,9 @@ def renyi_epsilon(training: PrivateTraining, delta: float) -> float:
 
     Examples
     --------
-    >>> from reticent.account import guarantee
+    >>> from reticent.account import trade_off
     >>> run = PrivateTraining(noise_multiplier=2.0, sampling_rate=0.01, steps=100)
-    >>> renyi_epsilon(run, 1e-5) > guarantee(run).epsilon(1e-5)
+    >>> renyi_epsilon(run, 1e-5) > trade_off(run).epsilon(1e-5)
     True
     """
     if training.relation != "add/remove":

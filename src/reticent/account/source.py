@@ -1,4 +1,4 @@
-r"""The formulas of D5.3, for comparison only: with a tight accountant they promise too much.
+r"""The formulas of D5.3, for comparison only: with a tight accountant they guarantee too much.
 
 They are statements about the classical Gaussian mechanism. A tight accountant uses less noise for the
 same epsilon and delta, and then the true advantage is up to a third above :func:`advantage_of_source` and the

@@ -35,7 +35,7 @@ from reticent.account.mechanisms import (
 )
 from reticent.errors import InvalidInput
 
-__all__ = ["TradeOff", "guarantee"]
+__all__ = ["TradeOff", "trade_off"]
 
 LARGEST = 700.0  # of losses whose exponential is still a number
 GRID = 1e-4  # of the privacy loss, at the coarsest
@@ -203,7 +203,7 @@ def fitting(mechanism: Mechanism) -> float:
     return GRID
 
 
-def guarantee(mechanism: Mechanism, *, grid: float | None = None) -> TradeOff:
+def trade_off(mechanism: Mechanism, *, grid: float | None = None) -> TradeOff:
     """Return what a mechanism guarantees.
 
     Parameters
@@ -216,7 +216,7 @@ def guarantee(mechanism: Mechanism, *, grid: float | None = None) -> TradeOff:
     Examples
     --------
     >>> from reticent.account import Gaussian
-    >>> g = guarantee(Gaussian(noise_multiplier=1.0))
+    >>> g = trade_off(Gaussian(noise_multiplier=1.0))
     >>> round(g.advantage, 6), round(g.tpr(0.001), 4), round(g.epsilon(1e-5), 3)
     (0.382925, 0.0183, 4.377)
     """

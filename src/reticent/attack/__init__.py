@@ -2,8 +2,21 @@
 
 from reticent.attack._base import Attack, Challenge, Knowledge, Scores, SealedTags
 from reticent.attack._boost import Boosting, XGBoosting
-from reticent.attack._pool import Pool, balanced_masks
+from reticent.attack.blind import BlindBaseline, blind_baseline
 from reticent.attack.combined import CombinedPool
+from reticent.attack.dissimilar import (
+    Chosen,
+    ChosenPair,
+    most_dissimilar_pair,
+    most_dissimilar_record,
+)
+from reticent.attack.distances import (
+    Dissimilarity,
+    Euclidean,
+    Gower,
+    Records,
+    StructuralSimilarity,
+)
 from reticent.attack.learned import LearnedOutputs
 from reticent.attack.lira import LikelihoodRatio, LikelihoodRatioOffline
 from reticent.attack.outputs import Confidence, Entropy, Gap, Loss, ModifiedEntropy
@@ -18,12 +31,18 @@ from reticent.attack.whitebox import GradientNorm, LearnedWhiteBox
 
 __all__ = [
     "Attack",
+    "BlindBaseline",
     "Boosting",
     "Challenge",
+    "Chosen",
+    "ChosenPair",
     "CombinedPool",
     "Confidence",
+    "Dissimilarity",
     "Entropy",
+    "Euclidean",
     "Gap",
+    "Gower",
     "GradientNorm",
     "Knowledge",
     "LearnedOutputs",
@@ -32,17 +51,20 @@ __all__ = [
     "LikelihoodRatioOffline",
     "Loss",
     "ModifiedEntropy",
-    "Pool",
     "Population",
     "QuantileRegression",
+    "Records",
     "Regime",
     "RelativeRatio",
     "RetrainingRounds",
     "Scores",
     "SealedTags",
     "ShadowModels",
+    "StructuralSimilarity",
     "XGBoosting",
-    "balanced_masks",
+    "blind_baseline",
     "log_odds",
+    "most_dissimilar_pair",
+    "most_dissimilar_record",
     "score_targets",
 ]

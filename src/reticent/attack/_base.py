@@ -7,8 +7,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.attack._pool import Pool
 from reticent.errors import InvalidInput, InvalidPredictions
+from reticent.pool import Pool
 from reticent.product import Internals
 
 __all__ = ["Attack", "Challenge", "Knowledge", "Scores", "SealedTags"]

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
-from reticent._threads import one_thread
 from reticent.errors import InvalidInput
+from reticent.run import one_thread
 
 __all__ = ["Boosting", "XGBoosting", "calibrated_log_odds"]
 

@@ -21,10 +21,10 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from reticent._threads import one_thread
 from reticent.attack._base import Challenge, Knowledge, Scores
 from reticent.attack._boost import Boosting
-from reticent.attack._pool import FLOOR, Pool, logit_of_probability
+from reticent.pool import FLOOR, Pool, logit_of_probability
+from reticent.run import one_thread
 
 __all__ = ["CombinedPool"]
 
@@ -94,7 +94,7 @@ class CombinedPool:
                     )
                 )
         odds /= len(judged)
-        # So many games can bear out odds of so many to one; what lies beyond orders, and promises no more.
+        # So many games can bear out odds of so many to one; what lies beyond orders, and claims no more.
         borne_out = np.log(sum(map(len, tags)))
         return Scores(
             values=odds, probabilities=expit(odds.clip(-borne_out, borne_out))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, polygamma
 
 from reticent.attack._base import Challenge, Knowledge, Scores
-from reticent.attack._pool import Pool, logit_of_truth
+from reticent.pool import Pool, logit_of_truth
 
 __all__ = ["LikelihoodRatio", "LikelihoodRatioOffline", "Moments", "pool_moments"]
 

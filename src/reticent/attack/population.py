@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reticent.attack._base import Challenge, Knowledge, Scores
-from reticent.attack._pool import logit_of_truth
+from reticent.pool import logit_of_truth
 
 __all__ = ["Population"]
 

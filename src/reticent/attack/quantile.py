@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from reticent._threads import one_thread
 from reticent.attack._base import Challenge, Knowledge, Scores
-from reticent.attack._pool import logit_of_truth
 from reticent.errors import InvalidInput
+from reticent.pool import logit_of_truth
+from reticent.run import one_thread
 
 __all__ = ["QuantileRegression"]
 

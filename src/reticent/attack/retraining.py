@@ -19,9 +19,9 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent._random import stream
 from reticent.data import Table
 from reticent.product import Predictor, Trainer
+from reticent.run import stream
 
 __all__ = ["Regime", "RetrainingRounds"]
 

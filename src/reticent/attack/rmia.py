@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent.attack._base import Challenge, Knowledge, Scores
-from reticent.attack._pool import FLOOR, Pool
+from reticent.pool import FLOOR, Pool
 
 __all__ = ["RelativeRatio", "relative_ratio"]
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from reticent.attack._base import Challenge, Knowledge, Scores
 from reticent.attack._boost import Boosting, XGBoosting, calibrated_log_odds
-from reticent.attack._pool import Pool
 from reticent.attack.learned import outputs_seen
+from reticent.pool import Pool
 
 __all__ = ["ShadowModels"]
 

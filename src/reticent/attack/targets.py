@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent.attack._base import Attack, Challenge, Knowledge, SealedTags
-from reticent.attack._pool import Pool
+from reticent.pool import Pool
 
 __all__ = ["score_targets"]
 
@@ -34,7 +34,8 @@ def score_targets(
 
     Examples
     --------
-    >>> from reticent.attack import RelativeRatio, balanced_masks
+    >>> from reticent.attack import RelativeRatio
+    >>> from reticent.pool import balanced_masks
     >>> rng = np.random.default_rng(0)
     >>> masks = balanced_masks(6, np.arange(50), rng=rng)
     >>> p = rng.dirichlet([1, 1], size=masks.shape).astype(np.float32)

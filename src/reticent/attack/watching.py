@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from reticent._check import in_open_unit
-from reticent.product import Side, Trace
+from reticent.pool import Side, Trace
 
 __all__ = ["log_odds"]
 

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from reticent._threads import one_thread
 from reticent.attack._base import Challenge, Knowledge, Scores
 from reticent.attack._boost import calibrated_log_odds
 from reticent.attack.learned import SMALL, outputs_seen
 from reticent.errors import InvalidInput
 from reticent.product import Internals
+from reticent.run import one_thread
 
 __all__ = ["GradientNorm", "LearnedWhiteBox", "internals_seen"]
 

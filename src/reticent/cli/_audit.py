@@ -11,7 +11,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from reticent._write import write_text
 from reticent.cli._common import (
     Subject,
     find_own_modules,
@@ -26,6 +25,7 @@ from reticent.data import (
     Table,
 )
 from reticent.errors import InvalidInput, InvalidSplit
+from reticent.evidence import Identification
 from reticent.pipeline import (
     AuditPlan,
     PerRecord,
@@ -47,9 +47,10 @@ from reticent.product import (
 from reticent.report import (
     IDENTIFICATION_FILE,
     Dossier,
-    Identification,
     print_report,
+    read_identification,
 )
+from reticent.run import write_text
 from reticent.train import (
     EstimatorTrainer,
     ModuleTrainer,
@@ -105,8 +106,8 @@ def run(options: AuditOptions) -> int:
     if options.save_product is not None and isinstance(trainer, ModuleTrainer):
         trainer.must_be_storable(table)  # told now, not after the audit
     product, provenance, content = _product(options, table)
-    promised = provenance.promise is not None
-    if trainer is None and promised and provenance.recipe.startswith(RETRAINED):
+    guaranteed = provenance.guarantee is not None
+    if trainer is None and guaranteed and provenance.recipe.startswith(RETRAINED):
         # Whoever trained it says how: the attacks that retrain can be run as well.
         trainer = parse_trainer(provenance.recipe)
     split = _split(options, table, provenance if product is not None else None)
@@ -170,7 +171,7 @@ def _watched(product: Path | None) -> Identification | None:
     file = folder / IDENTIFICATION_FILE
     if not file.is_file():
         return None
-    return Identification.from_json(file.read_text(encoding="utf-8"))
+    return read_identification(file.read_text(encoding="utf-8"))
 
 
 def _trained_again(

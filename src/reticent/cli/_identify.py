@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 from rich.console import Console
 
-from reticent._random import stream
 from reticent.account import MaxPosterior, Relation
+from reticent.attack import Euclidean, Gower, StructuralSimilarity
 from reticent.cli._common import (
     Subject,
     find_own_modules,
@@ -21,14 +21,7 @@ from reticent.cli._common import (
 )
 from reticent.cli._risk import relation_of
 from reticent.cli._train import default_network
-from reticent.data import (
-    BUILTIN_NAME,
-    Euclidean,
-    Gower,
-    Split,
-    StructuralSimilarity,
-    Table,
-)
+from reticent.data import BUILTIN_NAME, Split, Table
 from reticent.errors import InvalidInput
 from reticent.pipeline import (
     Dissimilar,
@@ -42,7 +35,12 @@ from reticent.pipeline import (
     results_folder,
 )
 from reticent.product import Provenance, read_provenance
-from reticent.report import print_identification
+from reticent.report import (
+    identification_json,
+    print_identification,
+    save_identification,
+)
+from reticent.run import stream
 from reticent.train import (
     PrivateModuleTrainer,
     PrivateNetworkTrainer,
@@ -117,10 +115,10 @@ def run_identify(options: IdentifyOptions) -> int:
         found = identify(
             members, plan, outside=split.reserved, stages=stages, progress=progress
         )
-    found.save(options.out)
+    save_identification(found, options.out)
     stages.clear()
     if options.json:
-        sys.stdout.write(found.to_json())
+        sys.stdout.write(identification_json(found))
     else:
         console = Console(highlight=False)
         print_identification(found, console)
@@ -148,9 +146,9 @@ def _trainer(
                 f"the product {options.product} does not say how it was trained, so its training cannot be watched; name it with --trainer."
             )
         spec = provenance.recipe
-        promise = provenance.promise
-        if claimed is None and promise is not None and promise.delta == delta:
-            claimed, by = promise.epsilon, "the product's own promise"
+        guarantee = provenance.guarantee
+        if claimed is None and guarantee is not None and guarantee.delta == delta:
+            claimed, by = guarantee.epsilon, "the product's own guarantee"
     if spec is None:
         target = MaxPosterior(belief=options.belief, failure=delta)
         network = with_noise_for(

@@ -259,8 +259,12 @@ def train(
     rate: Annotated[
         float | None, typer.Option(help="Learning rate; by default 1.")
     ] = None,
-    treatment: Annotated[
-        str, typer.Option(help="What bounds a gradient.")
+    clipping: Annotated[
+        # Version 0.1 called it a treatment.
+        str,
+        typer.Option(
+            "--clipping", "--treatment", help="What bounds a record's gradient."
+        ),
     ] = "reticent.Clip(norm=1.0)",
     domain: Annotated[
         Path | None,
@@ -285,10 +289,10 @@ def train(
         int, typer.Option(help="For the split and the first weights.", min=0)
     ] = 0,
     json: Annotated[
-        bool, typer.Option("--json", help="Print the promise as JSON, nothing else.")
+        bool, typer.Option("--json", help="Print the guarantee as JSON, nothing else.")
     ] = False,
 ) -> None:
-    """Train a network that keeps a promise of privacy, and save it with the promise.
+    """Train a network with a privacy guarantee, and save it with that guarantee.
 
     Exit status: 0, or 2 for wrong usage or bad input.
     """
@@ -317,7 +321,7 @@ def train(
                 epochs=epochs,
                 batch=batch,
                 rate=rate,
-                treatment=treatment,
+                clipping=clipping,
                 domain=domain,
                 everything=everything,
                 seeded=seeded,

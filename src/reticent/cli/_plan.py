@@ -6,11 +6,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from reticent._write import write_text
 from reticent.account import Course, make_plan, plan_table
 from reticent.cli._risk import Risk, delta_of, relation_of, target_of
 from reticent.errors import InvalidInput
 from reticent.report import plan_json, print_plan, render_plan
+from reticent.run import write_text
 
 __all__ = ["PlanOptions", "plan"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from reticent.account import Promise, Relation
+from reticent.account import Guarantee, Relation
 from reticent.cli._common import (
     Subject,
     must_be_writable,
@@ -30,8 +30,8 @@ from reticent.train import (
     PrivateNetwork,
     PrivateNetworkTrainer,
     fitting_batch,
-    parse_treatment,
-    promise_of,
+    guarantee_of,
+    parse_clipping,
     spell,
     spent,
     with_noise_for,
@@ -54,7 +54,7 @@ class TrainOptions:
     epochs: int | None
     batch: int | None
     rate: float | None
-    treatment: str
+    clipping: str
     domain: Path | None
     everything: bool
     seeded: bool
@@ -64,7 +64,7 @@ class TrainOptions:
 
 
 def train(options: TrainOptions) -> int:
-    """Train a private network, save it, say what it promises; return the exit status."""
+    """Train a private network, save it, say what it guarantees; return the exit status."""
     relation = relation_of(options.risk.relation)
     table = read_subject(options.subject)
     if options.everything:
@@ -86,7 +86,7 @@ def train(options: TrainOptions) -> int:
     with progress_bars(quiet=options.json) as show:
         told = None if show is silent else _told(show, network, rows, delta, relation)
         product = trainer.train(members, seed=train_seed(options.seed), told=told)
-    promise = promise_of(
+    guarantee = guarantee_of(
         network,
         rows=rows,
         delta=delta,
@@ -96,8 +96,8 @@ def train(options: TrainOptions) -> int:
         largest_unit=_largest_unit(members),
     )
     if others is not None:
-        promise = replace(
-            promise, public=(*promise.public, "which rows were kept aside")
+        guarantee = replace(
+            guarantee, public=(*guarantee.public, "which rows were kept aside")
         )
     provenance = Provenance(
         recipe=trainer.recipe,
@@ -107,8 +107,8 @@ def train(options: TrainOptions) -> int:
         classes=table.classes,
         versions=versions(),
         split={"by": "everything"} if options.everything else options.subject.divided,
-        claimed_epsilon=promise.epsilon if promise.holds else None,
-        promise=promise,
+        claimed_epsilon=guarantee.epsilon if guarantee.holds else None,
+        guarantee=guarantee,
     )
     save_product(options.out, product, provenance)
     useful = None
@@ -117,14 +117,14 @@ def train(options: TrainOptions) -> int:
         hits = answers == others.target
         useful = clopper_pearson(int(hits.sum()), len(hits), level=0.95)
     if options.json:
-        sys.stdout.write(_json(options, promise, useful, rows, trainer.recipe))
+        sys.stdout.write(_json(options, guarantee, useful, rows, trainer.recipe))
         return 0
     print_training(
         Console(highlight=False),
         subject=options.subject.name or BUILTIN_NAME,
         rows=rows,
         asked=asked.words,
-        promise=promise,
+        guarantee=guarantee,
         accuracy=useful,
         guessing=None
         if others is None
@@ -157,7 +157,7 @@ def _network(options: TrainOptions, rows: int) -> PrivateNetwork:
         epochs=usual.epochs if options.epochs is None else options.epochs,
         batch=usual.batch if options.batch is None else options.batch,
         optimiser=SGD(rate=rate),
-        treatment=parse_treatment(options.treatment),
+        clipping=parse_clipping(options.clipping),
         domain=None if options.domain is None else str(options.domain),
         noise="seeded" if options.seeded else "secret",
     )
@@ -216,13 +216,13 @@ def _audit_line(options: TrainOptions) -> str:
 
 def _json(
     options: TrainOptions,
-    promise: Promise,
+    guarantee: Guarantee,
     accuracy: Estimate | None,
     rows: int,
     recipe: str,
 ) -> str:
     content = {
-        "promise": asdict(promise),
+        "guarantee": asdict(guarantee),
         "accuracy": None if accuracy is None else asdict(accuracy),
         "rows": rows,
         "recipe": recipe,

@@ -33,6 +33,7 @@ from reticent.evidence.histogram import (
     posterior_histogram,
     score_histogram,
 )
+from reticent.evidence.identification import Identification
 from reticent.evidence.ltu import (
     PairWins,
     individual_privacy,
@@ -122,6 +123,7 @@ __all__ = [
     "GroupSpread",
     "GuessCount",
     "Histogram",
+    "Identification",
     "InsiderEvidence",
     "LossQuantile",
     "PairDifference",

@@ -9,7 +9,7 @@ __all__ = ["Epsilons"]
 
 @dataclass(frozen=True, kw_only=True)
 class Epsilons:
-    """Claimed, honest and audited epsilon of one training, at one delta, under one relation.
+    """Claimed, proven and audited epsilon of one training, at one delta, under one relation.
 
     Parameters
     ----------
@@ -21,11 +21,11 @@ class Epsilons:
         What whoever trained the product says; None if nothing is said.
     claimed_by : str
         Who says so, and how it was accounted.
-    honest : float or None
+    proven : float or None
         What the recipe guarantees by its privacy loss distribution; None if it guarantees nothing, or if the
         recipe is not known.
-    honest_says : str
-        Where the honest one comes from, or why there is none.
+    proven_by : str
+        Where the proven one comes from, or why there is none.
     audited : Estimate
         An epsilon that is exceeded with confidence; its upper end is always infinite.
     ceiling : float
@@ -39,8 +39,8 @@ class Epsilons:
     relation: str
     claimed: float | None
     claimed_by: str
-    honest: float | None
-    honest_says: str
+    proven: float | None
+    proven_by: str
     audited: Estimate
     ceiling: float
     method: str

@@ -32,7 +32,7 @@ from reticent.account import (
     PrivateTraining,
     Relation,
     gaussian_epsilon,
-    guarantee,
+    trade_off,
 )
 from reticent.errors import InvalidInput
 from reticent.evidence._estimate import Estimate
@@ -235,4 +235,4 @@ def _epsilon(
         told = Gaussian(noise_multiplier=reach / always, relation=relation)
         parts.append((told, 1))
     whole = parts[0][0] if len(parts) == 1 else Composition(parts=tuple(parts))
-    return guarantee(whole).epsilon(delta) * (1 - ROUNDING)
+    return trade_off(whole).epsilon(delta) * (1 - ROUNDING)

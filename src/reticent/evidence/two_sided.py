@@ -69,12 +69,12 @@ def curve_p_value(first: ArrayLike, second: ArrayLike, *, tprs: Curve) -> float:
         One score a run: of runs on the first table, and on the second; larger means more like the first. Runs are
         independent, and the score was fixed before these runs were seen.
     tprs : callable
-        The claim: the largest true-positive rates at false-positive rates, such as ``guarantee(mechanism).tprs``.
+        The claim: the largest true-positive rates at false-positive rates, such as ``trade_off(mechanism).tprs``.
 
     Examples
     --------
-    >>> from reticent.account import Gaussian, guarantee
-    >>> claim = guarantee(Gaussian(noise_multiplier=1.0))
+    >>> from reticent.account import Gaussian, trade_off
+    >>> claim = trade_off(Gaussian(noise_multiplier=1.0))
     >>> rng = np.random.default_rng(0)
     >>> honest, leaky = rng.normal(1.0, 1.0, 400), rng.normal(1.5, 1.0, 400)
     >>> second = rng.normal(size=400)
@@ -221,9 +221,9 @@ def noise_upper_bound(
 
     Examples
     --------
-    >>> from reticent.account import PrivateTraining, guarantee
+    >>> from reticent.account import PrivateTraining, trade_off
     >>> def steps(noise):
-    ...     return guarantee(PrivateTraining(noise_multiplier=noise, sampling_rate=1.0, steps=4), grid=1e-2).tprs
+    ...     return trade_off(PrivateTraining(noise_multiplier=noise, sampling_rate=1.0, steps=4), grid=1e-2).tprs
     >>> rng = np.random.default_rng(0)  # the scores of four steps with noise 2
     >>> scores = rng.normal(1.0, 1.0, 2000), rng.normal(size=2000)
     >>> 2.0 < noise_upper_bound(*scores, tprs_of=steps, between=(0.5, 8.0), level=0.95, relative=0.01).high < 2.4

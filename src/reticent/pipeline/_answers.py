@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent._random import seed_for
 from reticent.data import (
     Finding,
     Severity,
@@ -21,6 +20,7 @@ from reticent.product import (
     Predictor,
     Product,
 )
+from reticent.run import seed_for
 
 __all__ = [
     "NULL_HALVES",

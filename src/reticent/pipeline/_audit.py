@@ -8,23 +8,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent._random import stream
-from reticent.account import Promise, Relation
+from reticent.account import Guarantee, Relation
 from reticent.attack import (
+    BlindBaseline,
     Challenge,
     RetrainingRounds,
-)
-from reticent.data import (
-    BlindBaseline,
-    Finding,
-    Severity,
-    Split,
-    Table,
-    as_numbers,
     blind_baseline,
-    check_split,
 )
+from reticent.data import Finding, Severity, Split, Table, as_numbers, check_split
 from reticent.evidence import (
+    Identification,
     InsiderEvidence,
     vulnerability_bound,
 )
@@ -64,13 +57,14 @@ from reticent.product import (
     Trainer,
     versions,
 )
-from reticent.report import Dossier, Identification
+from reticent.report import Dossier
 from reticent.report.words import insider_warning, summarise
+from reticent.run import stream
 from reticent.train import (
     NetworkTrainer,
     PrivateModuleTrainer,
     PrivateNetworkTrainer,
-    promise_of,
+    guarantee_of,
 )
 
 __all__ = ["divide", "outputs_dossier", "results_folder", "run_audit"]
@@ -229,21 +223,21 @@ def _claims(
     progress: Progress,
 ) -> tuple[Provenance, Identification | None]:
     """Return where the product comes from, what is claimed of it, and what watching its training shows of the claim."""
-    promise = plan.provenance.promise
+    guarantee = plan.provenance.guarantee
     if plan.product is None:
-        promise = _promise(plan.trainer, len(split.defender))
+        guarantee = _guarantee(plan.trainer, len(split.defender))
     claimed = plan.claimed_epsilon
     if claimed is None:
         claimed = plan.provenance.claimed_epsilon
-    if claimed is None and promise is not None and promise.holds:
-        claimed = promise.epsilon
+    if claimed is None and guarantee is not None and guarantee.holds:
+        claimed = guarantee.epsilon
     watched = plan.watched
     if watched is None and claimed is not None:
         left = 60 * plan.minutes - (time.perf_counter() - started)
         watched = watch_training(
             plan.trainer,
             split.defender,
-            promise=promise,
+            guarantee=guarantee,
             claimed=claimed,
             runs=WATCHED if plan.watch is None else plan.watch,
             seconds=max(left, 0.2 * 60 * plan.minutes) if plan.watch is None else None,
@@ -261,7 +255,7 @@ def _claims(
         classes=table.classes,
         versions=versions(),
         claimed_epsilon=claimed,
-        promise=promise,
+        guarantee=guarantee,
     )
     return provenance, watched
 
@@ -387,11 +381,11 @@ def _recipe_content(trainer: Trainer) -> str:
     return f"{trainer.recipe} {source} {prepared}"
 
 
-def _promise(trainer: Trainer | None, rows: int) -> Promise | None:
-    """Return what a private trainer promises about a product trained on so many rows."""
+def _guarantee(trainer: Trainer | None, rows: int) -> Guarantee | None:
+    """Return what a private trainer guarantees about a product trained on so many rows."""
     if not isinstance(trainer, PrivateNetworkTrainer | PrivateModuleTrainer):
         return None
-    return promise_of(
+    return guarantee_of(
         trainer.private,
         rows=rows,
         delta=1 / (10 * rows),
@@ -418,14 +412,14 @@ def _dossier(
     plan: AuditPlan,
     watched: Identification | None = None,
 ) -> Dossier:
-    claimed, promise = provenance.claimed_epsilon, provenance.promise
+    claimed, guarantee = provenance.claimed_epsilon, provenance.guarantee
     bound = None if claimed is None else vulnerability_bound(claimed)
-    if promise is not None and promise.holds:
-        bound = promise.advantage  # exact, delta included
+    if guarantee is not None and guarantee.holds:
+        bound = guarantee.advantage  # exact, delta included
     evidence = replace(core.evidence, insider=insider, vulnerability_bound=bound)
     epsilons = three_epsilons(
         claimed=claimed,
-        promise=promise,
+        guarantee=guarantee,
         trainer=plan.trainer,
         rows=records["defender"],
         evidence=evidence,
@@ -437,8 +431,8 @@ def _dossier(
         controls=core.controls,
         stops=[f.text for f in findings if f.severity == Severity.STOP],
         claimed_epsilon=provenance.claimed_epsilon,
-        claimed_delta=promise.delta if promise is not None else 0.0,
-        claimed_relation=promise.relation if promise is not None else "",
+        claimed_delta=guarantee.delta if guarantee is not None else 0.0,
+        claimed_relation=guarantee.relation if guarantee is not None else "",
         watched=None if watched is None else epsilons,
         people_repeat=records["defender"] > records["member_units"],
     )

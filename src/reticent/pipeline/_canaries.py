@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent._check import in_open_unit
-from reticent._random import seed_for, stream
 from reticent.data import SMALLEST_PART, Table
 from reticent.errors import InvalidInput
 from reticent.evidence import (
@@ -19,6 +18,7 @@ from reticent.evidence import (
     one_run_lower_bound,
 )
 from reticent.product import Predictor, Trainer
+from reticent.run import seed_for, stream
 
 __all__ = ["OneRunAudit", "audit_in_one_run"]
 

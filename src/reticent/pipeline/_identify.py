@@ -8,10 +8,10 @@ from typing import Literal
 
 import numpy as np
 
-from reticent._random import seed_for
-from reticent.account import Relation, guarantee
+from reticent.account import Relation, trade_off
 from reticent.data import Table
 from reticent.errors import InvalidInput
+from reticent.evidence import Identification
 from reticent.pipeline._neighbour import (
     Mislabelled,
     Neighbour,
@@ -21,9 +21,9 @@ from reticent.pipeline._neighbour import (
 from reticent.pipeline._plan import Progress, silent
 from reticent.pipeline._stages import Arrays, Stages
 from reticent.pipeline._watched import Claim, Words, identification
-from reticent.product import Side, Trace, Truth
-from reticent.report import Identification
-from reticent.train import honest_epsilon
+from reticent.pool import Side, Trace, Truth
+from reticent.run import seed_for
+from reticent.train import proven_epsilon
 
 __all__ = ["WatchPlan", "identify"]
 
@@ -190,7 +190,7 @@ def identify(
     if plan.local is not None:
         # Noise of so many times the distance itself, whatever the relation.
         stated = replace(stated, relation=Relation.ADD_REMOVE)
-    honest, says = honest_epsilon(
+    proven, says = proven_epsilon(
         recipe,
         rows=rows,
         delta=delta,
@@ -200,13 +200,13 @@ def identify(
     )
     claimed = plan.claimed
     if claimed is None:
-        claimed = guarantee(stated).epsilon(delta)
+        claimed = trade_off(stated).epsilon(delta)
     return identification(
         Trace.join(traces),
         Truth.join(truths),
         stated=stated,
         claim=Claim(
-            claimed=claimed, claimed_by=plan.claimed_by, honest=honest, says=says
+            claimed=claimed, claimed_by=plan.claimed_by, proven=proven, says=says
         ),
         delta=delta,
         belief=plan.belief,

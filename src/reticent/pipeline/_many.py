@@ -6,13 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from reticent._random import stream
 from reticent.attack import (
     Attack,
     Challenge,
     Knowledge,
     LikelihoodRatio,
-    Pool,
     RelativeRatio,
     score_targets,
 )
@@ -32,6 +30,8 @@ from reticent.evidence import (
 from reticent.pipeline._sides import Sides
 from reticent.pipeline._stages import Arrays, Stages
 from reticent.policy import Policy
+from reticent.pool import Pool
+from reticent.run import stream
 
 __all__ = ["measure_pool"]
 

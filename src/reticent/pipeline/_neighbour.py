@@ -5,15 +5,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent._random import stream
 from reticent.account import Relation
-from reticent.data import (
-    Dissimilarity,
-    Table,
-    most_dissimilar_pair,
-    most_dissimilar_record,
-)
+from reticent.attack import Dissimilarity, most_dissimilar_pair, most_dissimilar_record
+from reticent.data import Table
 from reticent.errors import InvalidInput
+from reticent.run import stream
 from reticent.train import PrivateModuleTrainer, PrivateNetworkTrainer
 from reticent.train.private import Clip
 
@@ -28,7 +24,7 @@ __all__ = [
 
 PrivateTrainer = PrivateNetworkTrainer | PrivateModuleTrainer
 LOOKED_AT = 200  # records whose gradients are compared
-UNTREATED = 1e9  # a norm that clips nothing
+UNCLIPPED = 1e9  # a norm that clips nothing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,14 +42,14 @@ class Dissimilar:
 
 @dataclass(frozen=True, kw_only=True)
 class LargestGradient:
-    """The record with the longest gradient at initial weights, or for replace-one the pair whose treated gradients lie farthest apart."""
+    """The record with the longest gradient at initial weights, or for replace-one the pair whose clipped gradients lie farthest apart."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mislabelled:
     """A record that does not exist: a copy of one with another class, of all copies the one with the longest gradient.
 
-    What is promised holds for every record anybody could bring, so also for this one.
+    What is guaranteed holds for every record anybody could bring, so also for this one.
     """
 
 
@@ -161,14 +157,14 @@ def _mislabelled(
 def _longest(
     table: Table, rows: NDArray[np.int64], trainer: PrivateTrainer, seed: int
 ) -> int:
-    """Return the row with the longest gradient, before any treatment."""
-    bare = _untreated(trainer)
+    """Return the row with the longest gradient, before any clipping."""
+    bare = _unclipped(trainer)
     found = bare.gradients_at_start(table, [int(row) for row in rows], seed=seed)
     return int(rows[int(np.square(found).sum(1).argmax())])
 
 
-def _untreated(trainer: PrivateTrainer) -> PrivateTrainer:
-    plain = Clip(norm=UNTREATED)
+def _unclipped(trainer: PrivateTrainer) -> PrivateTrainer:
+    plain = Clip(norm=UNCLIPPED)
     if isinstance(trainer, PrivateNetworkTrainer):
-        return replace(trainer, network=replace(trainer.network, treatment=plain))
-    return replace(trainer, training=replace(trainer.training, treatment=plain))
+        return replace(trainer, network=replace(trainer.network, clipping=plain))
+    return replace(trainer, training=replace(trainer.training, clipping=plain))

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from reticent.account import Relation
 from reticent.errors import InvalidInput
+from reticent.evidence import Identification
 from reticent.pipeline._watched import Claim, Words, identification
-from reticent.product import Trace, Truth
-from reticent.report import Identification
+from reticent.pool import Trace, Truth
 
 if TYPE_CHECKING:
     from reticent.train.private.observer import OpacusObserver
@@ -69,8 +69,8 @@ def report_observed(
         claim=Claim(
             claimed=claim.epsilon,
             claimed_by=f"the accountant {claim.accountant} of Opacus",
-            honest=None if void else claim.honest_epsilon(relation),
-            says=f"void: {'; '.join(warnings)}. Without that it would be {claim.honest_epsilon(relation):.2f}"
+            proven=None if void else claim.proven_epsilon(relation),
+            says=f"void: {'; '.join(warnings)}. Without that it would be {claim.proven_epsilon(relation):.2f}"
             if void
             else "privacy loss distribution of the steps it has counted",
         ),

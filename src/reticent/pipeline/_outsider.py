@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent._random import stream
 from reticent.attack import (
     Attack,
     Challenge,
@@ -45,6 +44,7 @@ from reticent.pipeline._sides import Sides
 from reticent.pipeline._stages import Arrays, Stages
 from reticent.pipeline._worst import aware_of_groups, worst_cases
 from reticent.policy import Control, Policy
+from reticent.run import stream
 
 __all__ = ["Outsider", "attack_and_measure", "per_record_risk"]
 

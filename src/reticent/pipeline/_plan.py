@@ -26,9 +26,10 @@ from reticent.attack import (
     ShadowModels,
 )
 from reticent.errors import InvalidInput
+from reticent.evidence import Identification
 from reticent.policy import Policy, read_policy
 from reticent.product import Product, Provenance, Trainer
-from reticent.report import Dossier, Identification
+from reticent.report import Dossier
 
 __all__ = [
     "DEFAULT_ATTACKS",

@@ -6,12 +6,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent._random import stream
-from reticent.attack import Pool, balanced_masks
 from reticent.data import Table
 from reticent.errors import InvalidInput
 from reticent.pipeline._stages import Arrays, Stages
+from reticent.pool import Pool, balanced_masks
 from reticent.product import Trainer
+from reticent.run import stream
 from reticent.train import train_many
 
 __all__ = ["SIZES", "choose_size", "memory_needed", "train_pool"]

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.attack import Knowledge, Pool, SealedTags
+from reticent.attack import Knowledge, SealedTags
+from reticent.pool import Pool
 
 __all__ = ["Sides"]
 

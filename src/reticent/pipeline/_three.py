@@ -1,21 +1,20 @@
-"""Claimed, honest and audited epsilon of a product that claims privacy."""
+"""Claimed, proven and audited epsilon of a product that claims privacy."""
 
 import math
 from dataclasses import replace
 
-from reticent.account import PrivateTraining, Promise, Relation, guarantee
+from reticent.account import Guarantee, PrivateTraining, Relation, trade_off
 from reticent.data import Table
-from reticent.evidence import Epsilons, Estimate, Evidence
+from reticent.evidence import Epsilons, Estimate, Evidence, Identification
 from reticent.pipeline._identify import WatchPlan, identify
 from reticent.pipeline._neighbour import Mislabelled, PrivateTrainer
 from reticent.pipeline._plan import Progress
 from reticent.pipeline._stages import Stages
 from reticent.product import Trainer
-from reticent.report import Identification
 from reticent.train import (
     PrivateModuleTrainer,
     PrivateNetworkTrainer,
-    promise_of,
+    guarantee_of,
 )
 
 __all__ = ["three_epsilons", "watch_training"]
@@ -25,7 +24,7 @@ def watch_training(
     trainer: Trainer | None,
     members: Table,
     *,
-    promise: Promise | None,
+    guarantee: Guarantee | None,
     claimed: float,
     runs: int,
     seconds: float | None,
@@ -42,12 +41,12 @@ def watch_training(
     plan = WatchPlan(
         trainer=private,
         neighbour=Mislabelled(),
-        relation=_relation(promise),
+        relation=_relation(guarantee),
         runs=runs,
         seconds=seconds,
         claimed=claimed,
-        claimed_by=_by(promise),
-        delta=None if promise is None else promise.delta,
+        claimed_by=_by(guarantee),
+        delta=None if guarantee is None else guarantee.delta,
         level=level,
         seed=seed,
         workers=workers,
@@ -59,7 +58,7 @@ def watch_training(
 def three_epsilons(
     *,
     claimed: float | None,
-    promise: Promise | None,
+    guarantee: Guarantee | None,
     trainer: Trainer | None,
     rows: int,
     evidence: Evidence,
@@ -73,7 +72,7 @@ def three_epsilons(
     ----------
     claimed : float or None
         What whoever trained the product says.
-    promise : Promise or None
+    guarantee : Guarantee or None
         The guarantee that goes with it.
     trainer : Trainer or None
         The recipe.
@@ -86,20 +85,18 @@ def three_epsilons(
     """
     if claimed is None:
         return None
-    honest, says = _honest(trainer, promise, rows, watched)
+    proven, says = _proven(trainer, guarantee, rows, watched)
     if watched is not None:
-        return replace(
-            watched.epsilons, claimed=claimed, honest=honest, honest_says=says
-        )
-    delta = 0.0 if promise is None else promise.delta
+        return replace(watched.epsilons, claimed=claimed, proven=proven, proven_by=says)
+    delta = 0.0 if guarantee is None else guarantee.delta
     shown = _at_delta(evidence.epsilon.low, delta, evidence.epsilon_ceiling)
     return Epsilons(
         delta=delta,
-        relation=_relation(promise).value,
+        relation=_relation(guarantee).value,
         claimed=claimed,
-        claimed_by=_by(promise),
-        honest=honest,
-        honest_says=says,
+        claimed_by=_by(guarantee),
+        proven=proven,
+        proven_by=says,
         audited=Estimate(
             value=shown,
             low=shown,
@@ -124,38 +121,38 @@ def _at_delta(shown: float, delta: float, ceiling: float) -> float:
     return math.log(left) if left > 1 else 0.0
 
 
-def _honest(
+def _proven(
     trainer: Trainer | None,
-    promise: Promise | None,
+    guarantee: Guarantee | None,
     rows: int,
     watched: Identification | None,
 ) -> tuple[float | None, str]:
     """Return what the recipe guarantees, worked out again, and how; None if it is not known."""
     private = _private(trainer)
-    if private is not None and promise is not None:
+    if private is not None and guarantee is not None:
         recipe = private.private
         if recipe.noise != "secret":
             return (
                 None,
                 "the noise is drawn from a seed: whoever knows the seed can subtract it",
             )
-        found = promise_of(
-            recipe, rows=rows, delta=promise.delta, relation=_relation(promise)
+        found = guarantee_of(
+            recipe, rows=rows, delta=guarantee.delta, relation=_relation(guarantee)
         )
         epsilon = found.epsilon if math.isfinite(found.epsilon) else None
         return epsilon, "privacy loss distribution of the recipe, worked out again"
     if watched is not None:
-        return watched.epsilons.honest, watched.epsilons.honest_says
-    if promise is not None:
-        if not promise.holds:
-            return None, _void(promise.caveats, promise.epsilon)
+        return watched.epsilons.proven, watched.epsilons.proven_by
+    if guarantee is not None:
+        if not guarantee.holds:
+            return None, _void(guarantee.caveats, guarantee.epsilon)
         steps = PrivateTraining(
-            noise_multiplier=promise.noise_multiplier,
-            sampling_rate=promise.sampling_rate,
-            steps=promise.steps,
-            relation=_relation(promise),
+            noise_multiplier=guarantee.noise_multiplier,
+            sampling_rate=guarantee.sampling_rate,
+            steps=guarantee.steps,
+            relation=_relation(guarantee),
         )
-        return guarantee(steps).epsilon(promise.delta), (
+        return trade_off(steps).epsilon(guarantee.delta), (
             "privacy loss distribution of the noise, sampling and steps that are stated with it"
         )
     return None, "the recipe of the training is not known to this audit"
@@ -172,13 +169,13 @@ def _private(trainer: Trainer | None) -> PrivateTrainer | None:
     return None
 
 
-def _relation(promise: Promise | None) -> Relation:
-    return Relation.ADD_REMOVE if promise is None else Relation(promise.relation)
+def _relation(guarantee: Guarantee | None) -> Relation:
+    return Relation.ADD_REMOVE if guarantee is None else Relation(guarantee.relation)
 
 
-def _by(promise: Promise | None) -> str:
+def _by(guarantee: Guarantee | None) -> str:
     return (
         "stated with the audit"
-        if promise is None
-        else f"whoever trained it: {promise.mechanism}"
+        if guarantee is None
+        else f"whoever trained it: {guarantee.mechanism}"
     )

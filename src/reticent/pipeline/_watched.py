@@ -11,13 +11,14 @@ from reticent.account import (
     PrivateTraining,
     Relation,
     gaussian_epsilon,
-    guarantee,
+    trade_off,
 )
 from reticent.attack import log_odds
 from reticent.evidence import (
     Curve,
     Epsilons,
     Estimate,
+    Identification,
     WatchedEvidence,
     ceiling_of_steps,
     epsilon_of_steps,
@@ -31,8 +32,7 @@ from reticent.evidence import (
     refutes,
     split_level,
 )
-from reticent.product import Trace, Truth
-from reticent.report import Identification
+from reticent.pool import Trace, Truth
 
 __all__ = ["Claim", "Words", "identification", "watched_evidence"]
 
@@ -46,13 +46,13 @@ class Claim:
 
     claimed: float | None
     claimed_by: str
-    honest: float | None
+    proven: float | None
     says: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """What the report says of a watched training beside its numbers; see :class:`~reticent.report.Identification`."""
+    """What the report says of a watched training beside its numbers; see :class:`~reticent.evidence.Identification`."""
 
     relation: str
     sensitivity: str
@@ -80,7 +80,7 @@ def identification(
     evidence = watched_evidence(
         trace, truth, stated=stated, delta=delta, belief=belief, level=level
     )
-    honest = claim.honest
+    proven = claim.proven
     many = f"{trace.runs:,} training{'s' if trace.runs > 1 else ''}"
     return Identification(
         epsilons=Epsilons(
@@ -88,8 +88,8 @@ def identification(
             relation=words.relation,
             claimed=claim.claimed,
             claimed_by=claim.claimed_by,
-            honest=honest if honest is None or math.isfinite(honest) else None,
-            honest_says=claim.says,
+            proven=proven if proven is None or math.isfinite(proven) else None,
+            proven_by=claim.says,
             audited=evidence.epsilon,
             ceiling=evidence.ceiling,
             method=f"an adversary that watched every step of {many}",
@@ -128,7 +128,7 @@ def watched_evidence(
     delta, belief, level : float
         As in :class:`WatchPlan`.
     """
-    allowed, odds = guarantee(stated), log_odds(trace)
+    allowed, odds = trade_off(stated), log_odds(trace)
     beliefs = measure_beliefs(odds, truth.first, belief=belief, level=level)
     noise = truth.noise(trace)
     audited, ceiling = _audited(
@@ -228,7 +228,7 @@ def _by_guesses(
         def curves(multiplier: float) -> Curve:
             # With little noise losses are large, and only the accountant's own grid holds them.
             grid = COARSE if multiplier > 0.3 else None
-            return guarantee(
+            return trade_off(
                 replace(stated, noise_multiplier=multiplier), grid=grid
             ).tprs
 
@@ -249,9 +249,9 @@ def _by_guesses(
             method = most.method
             if math.isfinite(most.high):
                 least = replace(stated, noise_multiplier=most.high)
-                bound = guarantee(least).epsilon(delta) * (1 - COARSE)
+                bound = trade_off(least).epsilon(delta) * (1 - COARSE)
             least = replace(stated, noise_multiplier=stated.noise_multiplier / LEAST)
-            ceiling = guarantee(least).epsilon(delta)
+            ceiling = trade_off(least).epsilon(delta)
     made = Estimate(
         value=bound,
         low=bound,

@@ -4,7 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit, xlogy
 
-from reticent._random import stream
 from reticent.attack import Challenge
 from reticent.evidence import (
     Estimate,
@@ -17,6 +16,7 @@ from reticent.evidence import (
     worst_case_vectors,
 )
 from reticent.pipeline._sides import Sides
+from reticent.run import stream
 
 __all__ = ["aware_of_groups", "worst_cases"]
 

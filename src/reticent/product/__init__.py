@@ -14,7 +14,6 @@ from reticent.product._store import (
     save_product,
     versions,
 )
-from reticent.product._trace import Side, Trace, Truth
 
 __all__ = [
     "Encoder",
@@ -26,10 +25,7 @@ __all__ = [
     "Predictor",
     "Product",
     "Provenance",
-    "Side",
-    "Trace",
     "Trainer",
-    "Truth",
     "load_product",
     "must_be_storable",
     "read_provenance",

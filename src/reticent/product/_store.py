@@ -7,12 +7,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from reticent._write import write_text
-from reticent.account import Promise
+from reticent.account import Guarantee
 from reticent.errors import InvalidInput, OutputRefused, UnsafeProduct
 from reticent.product._fitted import FittedProduct
 from reticent.product._module import ModuleProduct, holds_module
 from reticent.product._network import NETWORK_FILE, NetworkProduct
+from reticent.run import write_text
 
 __all__ = [
     "Product",
@@ -64,8 +64,8 @@ _TRUSTED = frozenset(
         "xgboost.sklearn.XGBClassifier",
         "xgboost.sklearn.XGBRFClassifier",
         *(
-            f"reticent.train.private.treatments.{treatment}"
-            for treatment in (
+            f"reticent.train.private.clipping.{clipping}"
+            for clipping in (
                 "Automatic",
                 "Clip",
                 "ClipThenTanh",
@@ -129,7 +129,7 @@ class Provenance:
         How the table was divided: enough to divide it again.
     claimed_epsilon : float or None
         Privacy that whoever trained the product claims; None if nothing is claimed.
-    promise : Promise or None
+    guarantee : Guarantee or None
         The guarantee of the training, if it has one.
     """
 
@@ -140,7 +140,7 @@ class Provenance:
     versions: Mapping[str, str] = field(default_factory=dict)
     split: Mapping[str, str] = field(default_factory=dict)
     claimed_epsilon: float | None = None
-    promise: Promise | None = None
+    guarantee: Guarantee | None = None
 
 
 def versions() -> dict[str, str]:
@@ -298,11 +298,13 @@ def _read_provenance(file: Path) -> tuple[Provenance, tuple[str, ...]]:
         content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         content["classes"] = tuple(content.get("classes", ()))
         learned = tuple(content.pop("learned", ()))
-        if content.get("promise") is not None:
-            promise = content["promise"]
+        if "promise" in content:  # as version 0.1 called it
+            content["guarantee"] = content.pop("promise")
+        if content.get("guarantee") is not None:
+            guarantee = content["guarantee"]
             for name in ("caveats", "public"):
-                promise[name] = tuple(promise.get(name, ()))
-            content["promise"] = Promise(**promise)
+                guarantee[name] = tuple(guarantee.get(name, ()))
+            content["guarantee"] = Guarantee(**guarantee)
         return Provenance(**content), learned
     except (ValueError, TypeError, AttributeError) as error:
         raise InvalidInput(

@@ -1,8 +1,14 @@
 """Say it, to people and to machines."""
 
 from reticent.report._dossier import SCHEMA_NAME, Dossier, dossier_schema
-from reticent.report._identification import IDENTIFICATION_FILE, Identification
+from reticent.report.epsilons import refuted_sentence
 from reticent.report.html import render_html
+from reticent.report.identification import (
+    IDENTIFICATION_FILE,
+    identification_json,
+    read_identification,
+    save_identification,
+)
 from reticent.report.plan_page import render_plan
 from reticent.report.plan_text import plan_json, print_plan
 from reticent.report.text import print_report, render_short, render_text
@@ -13,16 +19,19 @@ __all__ = [
     "IDENTIFICATION_FILE",
     "SCHEMA_NAME",
     "Dossier",
-    "Identification",
     "dossier_schema",
+    "identification_json",
     "plan_json",
     "print_identification",
     "print_plan",
     "print_report",
     "print_training",
+    "read_identification",
+    "refuted_sentence",
     "render_html",
     "render_identification",
     "render_plan",
     "render_short",
     "render_text",
+    "save_identification",
 ]

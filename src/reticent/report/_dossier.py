@@ -8,14 +8,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from reticent._write import write_text
 from reticent.data import Finding
 from reticent.errors import InvalidInput, OutputRefused
-from reticent.evidence import Epsilons, Estimate, Evidence
+from reticent.evidence import Epsilons, Estimate, Evidence, Identification
 from reticent.policy import Control, Decision, Policy, Verdict
 from reticent.product import Provenance
 from reticent.report._codec import decode, encode
-from reticent.report._identification import Identification
+from reticent.run import write_text
 
 __all__ = ["SCHEMA_NAME", "Dossier", "dossier_schema"]
 
@@ -56,7 +55,7 @@ class Dossier:
     repeat : str
         How to run the audit again.
     epsilons : Epsilons or None
-        Claimed, honest and audited, of a product that claims privacy.
+        Claimed, proven and audited, of a product that claims privacy.
     watched : Identification or None
         What an adversary that watched the training found out.
     """

@@ -1,4 +1,4 @@
-"""Claimed, honest and audited epsilon side by side, in words, rows and one drawing."""
+"""Claimed, proven and audited epsilon side by side, in words, rows and one drawing."""
 
 import math
 
@@ -42,12 +42,12 @@ def refuted_sentence(epsilons: Epsilons) -> str:
 
 def epsilons_rows(epsilons: Epsilons) -> list[tuple[str, str, str]]:
     """Return the three as rows: name, value, where it comes from."""
-    honest = epsilon_words(epsilons.honest)
-    if epsilons.honest is None:
-        honest = "unknown" if "not known" in epsilons.honest_says else "none"
+    proven = epsilon_words(epsilons.proven)
+    if epsilons.proven is None:
+        proven = "unknown" if "not known" in epsilons.proven_by else "none"
     return [
         ("claimed", epsilon_words(epsilons.claimed), epsilons.claimed_by),
-        ("honest", honest, epsilons.honest_says),
+        ("proven", proven, epsilons.proven_by),
         (
             "audited",
             f"at least {epsilon_words(epsilons.audited.low)}",
@@ -80,14 +80,14 @@ def epsilons_section(epsilons: Epsilons | None, *, told: bool = False) -> str:
         "<h2>Three epsilons</h2>"
         + lead(
             "" if told else refuted_sentence(epsilons),
-            f"All at delta {epsilons.delta:.2g}, {epsilons.relation} neighbours. Claimed is what whoever trained it says; honest is what the "
+            f"All at delta {epsilons.delta:.2g}, {epsilons.relation} neighbours. Claimed is what whoever trained it says; proven is what the "
             "recipe guarantees; audited is what was shown at least.",
         )
         + card(
             _drawing(epsilons),
             key(
                 [
-                    ("other", "claimed and honest"),
+                    ("other", "claimed and proven"),
                     ("member", "shown at least: the truth is to the right"),
                     ("soft", "could have been shown"),
                 ]
@@ -112,7 +112,7 @@ def _drawing(epsilons: Epsilons) -> str:
         value
         for value in (
             epsilons.claimed,
-            epsilons.honest,
+            epsilons.proven,
             epsilons.audited.low,
             epsilons.ceiling,
         )
@@ -129,14 +129,14 @@ def _drawing(epsilons: Epsilons) -> str:
             log=True,
         ),
         y=Axis(low=-0.5, high=2.5, ticks=[k + MARK for k in range(3)], label=""),
-        title="Claimed, honest and audited epsilon",
+        title="Claimed, proven and audited epsilon",
         height=66 + 52 * 3,
         left=20,
     )
     plot.axes(y_labels=["", "", ""])
     for place, name, value in (
         (2, "claimed", epsilons.claimed),
-        (1, "honest", epsilons.honest),
+        (1, "proven", epsilons.proven),
     ):
         words = epsilon_words(value) if value is not None else "none"
         row_name(plot, place, name, words)

@@ -15,7 +15,7 @@ from reticent.report._sections import (
     worst_case_section,
 )
 from reticent.report.epsilons import epsilons_section
-from reticent.report.promise import promise_section
+from reticent.report.guarantee import guarantee_section
 from reticent.report.watched import watched_section
 from reticent.report.words import (
     GLOSSARY,
@@ -39,7 +39,7 @@ def render_html(dossier: Dossier) -> str:
         _verdict(dossier),
         _scores(dossier),
         _limits(dossier),
-        promise_section(dossier),
+        guarantee_section(dossier),
         epsilons_section(dossier.epsilons),
         _attacks(dossier),
         worst_case_section(dossier),

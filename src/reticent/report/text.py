@@ -12,7 +12,7 @@ from rich.text import Text
 from reticent.evidence import Estimate, strongest
 from reticent.policy import Outcome, Verdict
 from reticent.report._dossier import Dossier
-from reticent.report.promise import beside_evidence, promise_sentence
+from reticent.report.guarantee import beside_evidence, guarantee_sentence
 from reticent.report.watched import epsilons_table, watched_table
 from reticent.report.words import LIMIT_WORDS, percent, plain
 from reticent.report.words_pool import (
@@ -87,7 +87,7 @@ def print_report(dossier: Dossier, console: Console) -> None:
             )
         )
     console.print(_limits(dossier))
-    _promise(dossier, console)
+    _guarantee(dossier, console)
     if dossier.epsilons is not None:
         console.print(epsilons_table(dossier.epsilons))
     if dossier.watched is not None:
@@ -113,19 +113,23 @@ def print_report(dossier: Dossier, console: Console) -> None:
     console.print(Padding(Text(f"Repeat: {dossier.repeat}", style="dim"), (0, 2)))
 
 
-def _promise(dossier: Dossier, console: Console) -> None:
+def _guarantee(dossier: Dossier, console: Console) -> None:
     """Print what is guaranteed beside what attacks have shown."""
-    promise = dossier.provenance.promise
-    if promise is None:
+    guarantee = dossier.provenance.guarantee
+    if guarantee is None:
         return
-    title = "What is guaranteed" if promise.holds else "What is NOT guaranteed"
+    title = "What is guaranteed" if guarantee.holds else "What is NOT guaranteed"
     table = _table(
-        f"{title}, beside what attacks have shown", "statement", "promised", "shown"
+        f"{title}, beside what attacks have shown", "statement", "guaranteed", "shown"
     )
     for row in beside_evidence(dossier):
         table.add_row(*row)
     console.print(table)
-    _say(console, promise_sentence(promise), *(f"Note: {c}." for c in promise.caveats))
+    _say(
+        console,
+        guarantee_sentence(guarantee),
+        *(f"Note: {c}." for c in guarantee.caveats),
+    )
 
 
 def _table(title: str, *columns: str, tight: bool = False) -> Table:

@@ -1,4 +1,4 @@
-"""What a private training promises and is worth, as text."""
+"""What a private training guarantees and is worth, as text."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from reticent.account import Promise
+from reticent.account import Guarantee
 from reticent.evidence import Estimate
-from reticent.report.promise import promise_rows, promise_sentence
+from reticent.report.guarantee import guarantee_rows, guarantee_sentence
 from reticent.report.words import percent
 
 __all__ = ["print_training"]
@@ -22,52 +22,52 @@ def print_training(
     subject: str,
     rows: int,
     asked: str,
-    promise: Promise,
+    guarantee: Guarantee,
     accuracy: Estimate | None,
     guessing: float | None,
     warnings: Sequence[str],
     folder: str,
     audit: str | None,
 ) -> None:
-    """Print what was trained, what it promises, what it is worth, and what to do next."""
+    """Print what was trained, what it guarantees, what it is worth, and what to do next."""
 
     def say(text: str, style: str = "") -> None:
         console.print(Padding(Text(text, style=style), (0, 2)))
 
     console.print()
     head = (
-        "Trained with a guarantee" if promise.holds else "Trained without a guarantee"
+        "Trained with a guarantee" if guarantee.holds else "Trained without a guarantee"
     )
     console.print(
-        Text(head, style="bold" if promise.holds else "bold red").append(
+        Text(head, style="bold" if guarantee.holds else "bold red").append(
             f"  {subject}, {rows:,} rows", style="not bold dim"
         )
     )
     console.print()
     say(f"Asked for: {asked}.")
-    say(promise_sentence(promise))
-    for caveat in promise.caveats:
+    say(guarantee_sentence(guarantee))
+    for caveat in guarantee.caveats:
         say(f"Note: {caveat}.", "yellow")
     table = Table(
-        title="The promise, in equivalent statements"
-        if promise.holds
-        else "What the promise would be with secret noise",
+        title="The guarantee, in equivalent statements"
+        if guarantee.holds
+        else "What the guarantee would be with secret noise",
         title_justify="left",
         title_style="bold",
         box=SIMPLE_HEAD,
     )
     table.add_column("statement")
     table.add_column("value", justify="right")
-    for words, value in promise_rows(promise):
+    for words, value in guarantee_rows(guarantee):
         table.add_row(words, value)
     console.print(table)
-    say(f"How: {promise.mechanism}.", "dim")
-    say(f"Treated as public: {'; '.join(promise.public)}.", "dim")
+    say(f"How: {guarantee.mechanism}.", "dim")
+    say(f"Treated as public: {'; '.join(guarantee.public)}.", "dim")
     console.print()
     if accuracy is not None and guessing is not None:
         say(
             f"Accuracy on rows it has not seen: {percent(accuracy.value)} [{percent(accuracy.low)}, {percent(accuracy.high)}]; "
-            f"the largest class alone gives {percent(guessing)}. These figures are exact counts over rows that were kept aside; the promise does not "
+            f"the largest class alone gives {percent(guessing)}. These figures are exact counts over rows that were kept aside; the guarantee does not "
             "cover them."
         )
     for warning in warnings:

@@ -9,9 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from reticent.evidence import Epsilons
+from reticent.evidence import Epsilons, Identification
 from reticent.report import figures_watched
-from reticent.report._identification import Identification
 from reticent.report._markup import card, key, lead, listed, table, text
 from reticent.report.epsilons import (
     epsilons_rows,
@@ -77,7 +76,7 @@ def render_identification(found: Identification) -> str:
     css = "REFUSE" if found.epsilons.refuted else "INCONCLUSIVE"
     what = " · ".join(found.subject.values())
     body = (
-        f"<h1>Is the promise of this training true? {text(what)}</h1>"
+        f"<h1>Is the guarantee of this training true? {text(what)}</h1>"
         f'<div class="verdict {css}"><strong>{word}</strong><p>{text(refuted_sentence(found.epsilons))}</p></div>'
         + "".join(
             f'<p class="warning">{text(_capital(w))}.</p>' for w in found.warnings

@@ -94,7 +94,7 @@ def summarise(
             f"'{policy.name}' allows; attacks that were not run might, and only a mechanism's guarantee speaks of all."
         )
     return shown, (
-        f"That is not enough to decide by the policy '{policy.name}': nobody can yet promise the {people} in the "
+        f"That is not enough to decide by the policy '{policy.name}': nobody can yet guarantee the {people} in the "
         "table that they are safe, nor say that they are not."
     )
 

@@ -37,8 +37,8 @@ def bound_words(dossier: Dossier) -> str:
     )
     if epsilon is None or bound is None:
         return ""
-    promise = dossier.provenance.promise
-    if promise is not None and promise.holds:
+    guarantee = dossier.provenance.guarantee
+    if guarantee is not None and guarantee.holds:
         return f"What is guaranteed allows a vulnerability, and a difference between groups, of at most {bound:.3f}."
     return (
         f"The claimed epsilon of {epsilon:g} allows a vulnerability, and a difference between groups, of at most "

@@ -7,8 +7,8 @@ from reticent.train.networks import (
     NetworkTrainer,
 )
 from reticent.train.private.budget import (
-    honest_epsilon,
-    promise_of,
+    guarantee_of,
+    proven_epsilon,
     spent,
     with_noise_for,
 )
@@ -35,7 +35,7 @@ from reticent.train.recipes import (
     Training,
     fitting_batch,
 )
-from reticent.train.spec import parse_trainer, parse_treatment, spell
+from reticent.train.spec import parse_clipping, parse_trainer, spell
 
 __all__ = [
     "SGD",
@@ -55,11 +55,11 @@ __all__ = [
     "Training",
     "claim_of_opacus",
     "fitting_batch",
-    "honest_epsilon",
+    "guarantee_of",
+    "parse_clipping",
     "parse_trainer",
-    "parse_treatment",
     "product_of_module",
-    "promise_of",
+    "proven_epsilon",
     "release_answers",
     "release_choice",
     "release_coordinates",

@@ -44,10 +44,10 @@ __all__ = [
     "NetworkTrainer",
     "Seen",
     "Stackable",
+    "as_trainer_failure",
     "need_torch",
     "network_product",
     "one_hot",
-    "told_in_its_own_words",
 ]
 
 # Models per pass: more leave the processor's cache, and how many that are depends on how
@@ -264,7 +264,7 @@ class ModuleTrainer(Stackable):
         from reticent.train._trial import made_with
 
         inputs, classes = Encoder.of(table).width, len(table.classes)
-        with told_in_its_own_words(self.recipe), one_torch_thread():
+        with as_trainer_failure(self.recipe), one_torch_thread():
             make = functools.partial(self.make, inputs, classes)
             module, _ = made_with(make, 0, torch.zeros(1, inputs))
             must_be_storable(module, inputs=inputs, classes=classes)
@@ -286,7 +286,7 @@ class ModuleTrainer(Stackable):
             targets=torch.from_numpy(one_hot(table)[few]),
         )
         make = functools.partial(self.make, encoder.width, len(table.classes))
-        with told_in_its_own_words(self.recipe):
+        with as_trainer_failure(self.recipe):
             trial = trial_of(
                 make, view, torch.arange(len(few)), int(seeds[0]), self.training
             )
@@ -305,7 +305,7 @@ class ModuleTrainer(Stackable):
 
         from reticent.train.modules import train_modules
 
-        with told_in_its_own_words(self.recipe):
+        with as_trainer_failure(self.recipe):
             return train_modules(
                 functools.partial(self.make, seen.matrix.shape[1], len(table.classes)),
                 torch.from_numpy(seen.matrix),
@@ -384,7 +384,7 @@ def need_torch() -> None:
 
 
 @contextmanager
-def told_in_its_own_words(recipe: str) -> Iterator[None]:
+def as_trainer_failure(recipe: str) -> Iterator[None]:
     """Let what the user's module raises end as a failure of the trainer."""
     try:
         yield

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from reticent.errors import InvalidInput
-from reticent.train.private.treatments import Clip, Treatment
+from reticent.train.private.clipping import Clip, Clipping
 
 STEPS_PER_EPOCH = 20  # a batch of a twentieth of the records, up to the largest
 SMALLEST_BATCH, LARGEST_BATCH = 16, 8192
@@ -115,8 +115,8 @@ class Private:
     Parameters
     ----------
     noise_multiplier : float
-        Standard deviation of the noise over the treatment's bound.
-    treatment : Treatment
+        Standard deviation of the noise over the clipping's bound.
+    clipping : Clipping
         What bounds a record's gradient.
     rows : int, optional
         The public number of records. If it is not given, the number of members is taken, and
@@ -137,7 +137,7 @@ class Private:
     optimiser: SGD | Adam
     l2: float
     noise_multiplier: float = 1.0
-    treatment: Treatment = Clip(norm=1.0)  # noqa: RUF009 (it is frozen)
+    clipping: Clipping = Clip(norm=1.0)  # noqa: RUF009 (it is frozen)
     rows: int | None = None
     noise: str = "secret"
     domain: str | None = None

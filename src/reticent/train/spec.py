@@ -15,8 +15,8 @@ from reticent.train.networks import (
     ModuleTrainer,
     NetworkTrainer,
 )
+from reticent.train.private.clipping import Clipping
 from reticent.train.private.trainers import PrivateModuleTrainer, PrivateNetworkTrainer
-from reticent.train.private.treatments import Treatment
 from reticent.train.recipes import (
     CROSS_ENTROPY,
     SGD,
@@ -27,7 +27,7 @@ from reticent.train.recipes import (
     PrivateNetwork,
 )
 
-__all__ = ["parse_trainer", "parse_treatment", "spell"]
+__all__ = ["parse_clipping", "parse_trainer", "spell"]
 
 _PACKAGES = ("sklearn", "xgboost")
 _MAKERS = ("make_pipeline", "make_union", "make_column_transformer")
@@ -136,7 +136,10 @@ def _build(node: ast.expr) -> Any:
                 "'**' in the trainer hides its arguments; write them out as name=value."
             )
         positional = [_build(argument) for argument in node.args]
-        named = {str(keyword.arg): _build(keyword.value) for keyword in node.keywords}
+        named = {
+            _RENAMED.get(str(keyword.arg), str(keyword.arg)): _build(keyword.value)
+            for keyword in node.keywords
+        }
         try:
             return maker(*positional, **named)
         except (TypeError, ValueError) as error:
@@ -165,7 +168,7 @@ def _dotted(node: ast.expr) -> str:
     )
 
 
-_TREATMENTS = (
+_CLIPPINGS = (
     "Clip",
     "Automatic",
     "PSAC",
@@ -175,11 +178,13 @@ _TREATMENTS = (
     "ClipThenTanh",
     "Sigmoid",
 )
+# Names of arguments in recipes that version 0.1 wrote into provenances.
+_RENAMED = {"treatment": "clipping"}
 _OWN = {
     f"reticent.{recipe.__name__}": recipe
     for recipe in (
         *(Network, Module, PrivateNetwork, PrivateModule, SGD, Adam),
-        *(getattr(private, name) for name in _TREATMENTS),
+        *(getattr(private, name) for name in _CLIPPINGS),
     )
 }
 
@@ -202,16 +207,16 @@ def spell(recipe: object) -> str:
     return f"reticent.{type(recipe).__name__}({', '.join(changed)})"
 
 
-def parse_treatment(text: str) -> Treatment:
-    """Make a treatment of gradients from its description.
+def parse_clipping(text: str) -> Clipping:
+    """Make a clipping of gradients from its description.
 
     Examples
     --------
-    >>> parse_treatment("reticent.Clip(norm=0.5)")
+    >>> parse_clipping("reticent.Clip(norm=0.5)")
     Clip(norm=0.5)
     """
     made = _FromCall(text if "(" in text else text + "()")()
-    if not isinstance(made, Treatment):
+    if not isinstance(made, Clipping):
         raise InvalidSpec(
             f"{text!r} gives a {type(made).__name__}, which bounds no gradient; write, for example, reticent.Clip(norm=1.0)."
         )

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from reticent.train.private.treatments import (
+from reticent.train.private.clipping import (
     PSAC,
     Automatic,
     Clip,
@@ -27,14 +27,14 @@ TREATMENTS = {
 }
 
 
-def treated(treatment, layers):
-    """Return the treated gradient of one record, given its gradient by layer, each a flat tensor."""
+def treated(clipping, layers):
+    """Return the clipped gradient of one record, given its gradient by layer, each a flat tensor."""
     layers = [layer.double() for layer in layers]
     whole = torch.cat(layers)
     if not torch.isfinite(whole).all():
         return torch.zeros_like(whole)
-    if isinstance(treatment, PerLayer):
-        norms = treatment.of_layers(len(layers))
+    if isinstance(clipping, PerLayer):
+        norms = clipping.of_layers(len(layers))
         return torch.cat(
             [
                 layer * min(1, norm / max(float(layer.norm()), 1e-300))
@@ -42,22 +42,22 @@ def treated(treatment, layers):
             ]
         )
     length = float(whole.norm())
-    if isinstance(treatment, Clip):
-        return whole * min(1, treatment.norm / max(length, 1e-300))
-    if isinstance(treatment, Automatic):
-        return treatment.norm * whole / (length + treatment.stability)
-    if isinstance(treatment, PSAC):
-        r = treatment.stability
-        return treatment.norm * whole / (length + r / (length + r))
-    c, k = treatment.scale, treatment.width
-    if isinstance(treatment, Sigmoid):
+    if isinstance(clipping, Clip):
+        return whole * min(1, clipping.norm / max(length, 1e-300))
+    if isinstance(clipping, Automatic):
+        return clipping.norm * whole / (length + clipping.stability)
+    if isinstance(clipping, PSAC):
+        r = clipping.stability
+        return clipping.norm * whole / (length + r / (length + r))
+    c, k = clipping.scale, clipping.width
+    if isinstance(clipping, Sigmoid):
         return c / (1 + torch.exp(-whole / k))
-    if isinstance(treatment, ClipThenTanh):
-        return c * torch.tanh(whole * min(1, treatment.norm / max(length, 1e-300)) / k)
+    if isinstance(clipping, ClipThenTanh):
+        return c * torch.tanh(whole * min(1, clipping.norm / max(length, 1e-300)) / k)
     bent = c * torch.tanh(whole / k)
-    if isinstance(treatment, TanhThenClip):
-        return bent * min(1, treatment.norm / max(float(bent.norm()), 1e-300))
-    assert isinstance(treatment, Tanh)
+    if isinstance(clipping, TanhThenClip):
+        return bent * min(1, clipping.norm / max(float(bent.norm()), 1e-300))
+    assert isinstance(clipping, Tanh)
     return bent
 
 

@@ -1,4 +1,4 @@
-"""The private classifier: scikit-learn's contract, its promise, and answers that need no PyTorch."""
+"""The private classifier: scikit-learn's contract, its guarantee, and answers that need no PyTorch."""
 
 import subprocess
 import sys
@@ -20,32 +20,32 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 
-import reticent  # noqa: E402
-from reticent.account import PrivateTraining, Relation, guarantee  # noqa: E402
-from reticent.errors import InvalidInput, InvalidPredictions  # noqa: E402
-from reticent.product import (  # noqa: E402
+import reticent
+from reticent.account import PrivateTraining, Relation, trade_off
+from reticent.errors import InvalidInput, InvalidPredictions
+from reticent.product import (
     FittedProduct,
     Provenance,
     load_product,
     save_product,
 )
-from reticent.train import (  # noqa: E402
+from reticent.train import (
     SGD,
     PrivateNetwork,
-    promise_of,
+    guarantee_of,
 )
-from reticent.train.private import treatments  # noqa: E402
-from reticent.train.private.classifier import (  # noqa: E402
+from reticent.train.private import clippings
+from reticent.train.private.classifier import (
     PrivateNetworkClassifier,
     fitting_batch,
 )
-from reticent.train.private.networks import train_privately  # noqa: E402
-from reticent.train.private.treatments import Clip, PerLayer, TanhThenClip  # noqa: E402
+from reticent.train.private.clipping import Clip, PerLayer, TanhThenClip
+from reticent.train.private.networks import train_privately
 
 D = 6
 BOUNDS = (-4.0, 4.0)
-NAMED = [getattr(treatments, name) for name in treatments.__all__]
-TREATMENTS = [t for t in NAMED if is_dataclass(t) and t is not treatments.Filter]
+NAMED = [getattr(clippings, name) for name in clippings.__all__]
+TREATMENTS = [t for t in NAMED if is_dataclass(t) and t is not clippings.Filter]
 # Two fits with secret noise are not alike, and these checks compare them.
 UNALIKE = {
     "check_classifier_data_not_an_array",
@@ -95,9 +95,9 @@ def test_the_contract_of_estimators(estimator, check):
 
 def test_the_constructor_keeps_what_it_is_given():
     low = np.zeros(D)
-    given = PrivateNetworkClassifier(bounds=(low, 1.0), treatment=Clip(norm=0.5))
+    given = PrivateNetworkClassifier(bounds=(low, 1.0), clipping=Clip(norm=0.5))
     assert given.get_params()["bounds"][0] is low
-    assert clone(given).treatment == Clip(norm=0.5)
+    assert clone(given).clipping == Clip(norm=0.5)
     assert reticent.PrivateNetworkClassifier is PrivateNetworkClassifier
 
 
@@ -234,7 +234,7 @@ def test_bounds_that_bound_nothing_are_refused(bounds, words):
         seeded(bounds=bounds).fit(*data())
 
 
-# --- The promise
+# --- The guarantee
 
 
 @pytest.mark.parametrize("relation", list(Relation))
@@ -243,54 +243,54 @@ def test_noise_is_the_least_that_keeps_epsilon(relation):
     made = PrivateNetworkClassifier(
         epsilon=2.0, epochs=2, relation=relation.value, delta=1e-4
     ).fit(X, y)
-    promise = made.promise_
-    assert promise.holds
-    assert promise.caveats == ()
-    assert 1.9 < promise.epsilon <= 2.0
+    guarantee = made.guarantee_
+    assert guarantee.holds
+    assert guarantee.caveats == ()
+    assert 1.9 < guarantee.epsilon <= 2.0
     less = PrivateTraining(
         noise_multiplier=0.99 * made.noise_multiplier_,
-        sampling_rate=promise.sampling_rate,
-        steps=promise.steps,
+        sampling_rate=guarantee.sampling_rate,
+        steps=guarantee.steps,
         relation=relation,
     )
-    assert guarantee(less).epsilon(1e-4) > 2.0
+    assert trade_off(less).epsilon(1e-4) > 2.0
 
 
 def test_the_promise_is_that_of_the_recipe():
-    """The second implementation: what `reticent train` promises if nothing is learned of the columns."""
+    """The second implementation: what `reticent train` guarantees if nothing is learned of the columns."""
     X, y = data()
     made = seeded(noise="secret", noise_multiplier=1.5, batch=25, rows=250).fit(X, y)
     recipe = PrivateNetwork(
         epochs=2, batch=25, noise_multiplier=1.5, rows=250, domain="declared"
     )
-    expected = promise_of(
+    expected = guarantee_of(
         recipe, rows=250, delta=1 / 2500, relation=Relation.ADD_REMOVE
     )
-    assert replace(made.promise_, public=()) == replace(expected, public=())
-    assert "the number of rows (250)" in made.promise_.public
+    assert replace(made.guarantee_, public=()) == replace(expected, public=())
+    assert "the number of rows (250)" in made.guarantee_.public
 
 
 def test_seeded_noise_promises_nothing():
-    promise = seeded(bounds=BOUNDS).fit(*data()).promise_
-    assert not promise.holds
-    assert "seed" in promise.caveats[0]
-    assert "the lowest and highest values of the columns" in promise.public
+    guarantee = seeded(bounds=BOUNDS).fit(*data()).guarantee_
+    assert not guarantee.holds
+    assert "seed" in guarantee.caveats[0]
+    assert "the lowest and highest values of the columns" in guarantee.public
 
 
 def test_the_promise_is_never_stale():
     X, y = data()
     made = seeded(noise="secret", noise_multiplier=1.0)
     with pytest.raises(NotFittedError):
-        _ = made.promise_
-    first = made.fit(X, y).promise_
+        _ = made.guarantee_
+    first = made.fit(X, y).guarantee_
     answers = made.predict_proba(X)
     made.set_params(noise_multiplier=9.0, noise="seeded", activation="relu", bounds=(0, 1))  # fmt: skip
-    assert made.promise_ == first
+    assert made.guarantee_ == first
     assert (made.predict_proba(X) == answers).all()
     with pytest.raises(InvalidInput, match="larger than the table"):
         made.set_params(batch=201).fit(X, y)
-    assert made.promise_ == first  # the weights are still those of the first fit
-    second = made.set_params(batch=None).fit(X, y).promise_
+    assert made.guarantee_ == first  # the weights are still those of the first fit
+    second = made.set_params(batch=None).fit(X, y).guarantee_
     assert second.epsilon < first.epsilon
     assert (first.holds, second.holds) == (True, False)
 
@@ -310,15 +310,15 @@ def test_the_public_number_of_rows_sets_course_and_delta():
     assert (made.rows_, made.batch_) == (1_000, fitting_batch(1_000))
     assert made.delta_ == 1e-4
     assert made.n_iter_ == 2 * -(-1_000 // made.batch_)
-    assert made.promise_.sampling_rate == made.batch_ / 1_000
+    assert made.guarantee_.sampling_rate == made.batch_ / 1_000
 
 
-@pytest.mark.parametrize("treatment", [PerLayer(), TanhThenClip(norm=0.5)])
-def test_other_treatments_are_used(treatment):
+@pytest.mark.parametrize("clipping", [PerLayer(), TanhThenClip(norm=0.5)])
+def test_other_treatments_are_used(clipping):
     X, y = data()
-    made = seeded(treatment=treatment).fit(X, y)
+    made = seeded(clipping=clipping).fit(X, y)
     assert not alike(made, seeded().fit(X, y))
-    assert type(treatment).__name__ in made.promise_.mechanism
+    assert type(clipping).__name__ in made.guarantee_.mechanism
 
 
 # --- The batch
@@ -364,8 +364,8 @@ def test_a_batch_is_never_larger_than_the_table(rows):
         ({"rate": 0}, "rate above 0"),
         ({"momentum": 1.0}, r"momentum in \[0, 1\)"),
         ({"l2": -1.0}, "l2 is -1"),
-        ({"treatment": "Clip"}, "treatment 'Clip' bounds no gradient"),
-        ({"treatment": Clip}, "bounds no gradient"),
+        ({"clipping": "Clip"}, "clipping 'Clip' bounds no gradient"),
+        ({"clipping": Clip}, "bounds no gradient"),
         ({"rows": 0}, "rows is 0"),
     ],
 )
@@ -395,15 +395,17 @@ def test_a_stored_pipeline_answers_without_torch_and_a_fit_asks_for_it(tmp_path)
     words = np.array(["no", "yes"], dtype=object)[y]
     made = make_pipeline(
         FunctionTransformer(np.arcsinh),
-        seeded(bounds=(np.full(D, -2), 2), treatment=Clip(norm=0.5), noise="secret"),
+        seeded(bounds=(np.full(D, -2), 2), clipping=Clip(norm=0.5), noise="secret"),
     ).fit(frame, words)
-    promise = made[-1].promise_
+    guarantee = made[-1].guarantee_
     product = FittedProduct(estimator=made, classes=("no", "yes"))
-    folder = save_product(tmp_path / "product", product, Provenance(promise=promise))
+    folder = save_product(
+        tmp_path / "product", product, Provenance(guarantee=guarantee)
+    )
     again, provenance = load_product(folder, classes=("no", "yes"))
     assert (again.predict_proba(frame) == made.predict_proba(frame)).all()
-    assert again.estimator[-1].promise_ == provenance.promise == promise
-    assert again.estimator[-1].treatment == Clip(norm=0.5)
+    assert again.estimator[-1].guarantee_ == provenance.guarantee == guarantee
+    assert again.estimator[-1].clipping == Clip(norm=0.5)
 
     frame.to_parquet(tmp_path / "frame.parquet")
     np.save(tmp_path / "answers.npy", made.predict_proba(frame))
@@ -423,7 +425,7 @@ product, _ = load_product(here / "product", classes=("no", "yes"))
 frame = pd.read_parquet(here / "frame.parquet")
 answers = product.predict_proba(frame)
 assert np.allclose(answers, np.load(here / "answers.npy"), rtol=0, atol=1e-12)
-assert product.estimator[-1].promise_.holds
+assert product.estimator[-1].guarantee_.holds
 try:
     product.estimator.fit(frame, answers.argmax(axis=1))
 except InvalidSpec as error:
@@ -436,8 +438,8 @@ else:
 
 @pytest.mark.parametrize("made", TREATMENTS)
 def test_every_treatment_may_be_stored(made, tmp_path):
-    model = seeded(treatment=made(), epochs=1).fit(*data())
+    model = seeded(clipping=made(), epochs=1).fit(*data())
     product = FittedProduct(estimator=model, classes=("0", "1"))
     folder = save_product(tmp_path / "product", product, Provenance())
     again, _ = load_product(folder, classes=("0", "1"))
-    assert again.estimator.treatment == made()
+    assert again.estimator.clipping == made()

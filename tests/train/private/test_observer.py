@@ -9,11 +9,11 @@ from scipy import stats
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 opacus = pytest.importorskip("opacus", reason="Opacus is not installed")
 
-from reticent.attack import log_odds  # noqa: E402
-from reticent.errors import InvalidInput  # noqa: E402
-from reticent.pipeline import report_observed  # noqa: E402
-from reticent.train.private.observer import OpacusObserver  # noqa: E402
-from reticent.train.private.opacus import claim_of_opacus  # noqa: E402
+from reticent.attack import log_odds
+from reticent.errors import InvalidInput
+from reticent.pipeline import report_observed
+from reticent.train.private.observer import OpacusObserver
+from reticent.train.private.opacus import claim_of_opacus
 
 ALARM = 1e-6
 RECORD = 5 * torch.ones(20)
@@ -126,7 +126,7 @@ def test_a_denominator_that_depends_on_the_rows_refutes_the_claim():
     assert log_odds(other.seen()[0])[0, -1] < -10
     found = report_observed(observer, run.claim())
     assert found.epsilons.refuted
-    assert found.epsilons.honest is None
+    assert found.epsilons.proven is None
     assert any("divided by 50" in warning for warning in found.warnings)
 
 

@@ -11,14 +11,14 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     opacus = pytest.importorskip("opacus", reason="Opacus is not installed")
 
-from torch import nn  # noqa: E402
-from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
-from reticent.account import PrivateTraining, Relation, guarantee  # noqa: E402
-from reticent.data import table_from_frame  # noqa: E402
-from reticent.errors import InvalidInput, OutputRefused  # noqa: E402
-from reticent.product import Provenance, load_product, save_product  # noqa: E402
-from reticent.train import claim_of_opacus, product_of_module  # noqa: E402
+from reticent.account import PrivateTraining, Relation, trade_off
+from reticent.data import table_from_frame
+from reticent.errors import InvalidInput, OutputRefused
+from reticent.product import Provenance, load_product, save_product
+from reticent.train import claim_of_opacus, product_of_module
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Opacus and PyTorch warn of much
 
@@ -83,15 +83,15 @@ def test_the_claim_is_that_of_the_accountant_and_the_mechanism_that_of_the_steps
     assert claim.epsilon == engine.get_epsilon(DELTA)
     assert claim.history == ((1.0, 0.2, 20),)
     steps = PrivateTraining(noise_multiplier=1.0, sampling_rate=0.2, steps=20)
-    honest = guarantee(steps).epsilon(DELTA)
-    assert guarantee(claim.mechanism).epsilon(DELTA) == pytest.approx(honest, abs=1e-6)
-    assert claim.honest_epsilon() == pytest.approx(honest, abs=1e-6)
+    proven = trade_off(steps).epsilon(DELTA)
+    assert trade_off(claim.mechanism).epsilon(DELTA) == pytest.approx(proven, abs=1e-6)
+    assert claim.proven_epsilon() == pytest.approx(proven, abs=1e-6)
     no_bound = any("no bound" in caveat for caveat in claim.caveats)
     assert no_bound == (accountant == "gdp")
     if accountant == "gdp":
-        assert claim.epsilon < honest  # which is why
+        assert claim.epsilon < proven  # which is why
     else:
-        assert honest - 1e-3 < claim.epsilon < 1.2 * honest
+        assert proven - 1e-3 < claim.epsilon < 1.2 * proven
 
 
 def test_noise_that_changes_is_a_composition():
@@ -106,24 +106,24 @@ def test_noise_that_changes_is_a_composition():
     assert claim.history == ((1.0, 0.2, 5), (2.0, 0.2, 5))
     assert [part.noise_multiplier for part, _ in claim.mechanism.parts] == [1.0, 2.0]
     always = PrivateTraining(noise_multiplier=1.0, sampling_rate=0.2, steps=10)
-    assert claim.honest_epsilon() < guarantee(always).epsilon(DELTA)
-    promise = claim.promise()
-    assert (promise.noise_multiplier, promise.steps) == (1.0, 10)
-    assert "1 to 2 times" in promise.mechanism
+    assert claim.proven_epsilon() < trade_off(always).epsilon(DELTA)
+    guarantee = claim.guarantee()
+    assert (guarantee.noise_multiplier, guarantee.steps) == (1.0, 10)
+    assert "1 to 2 times" in guarantee.mechanism
 
 
 def test_a_promise_has_the_numbers_of_the_steps_and_every_caveat():
     claim = claim_of(rows=100, batch=20)
     for relation in Relation:
-        promise = claim.promise(relation)
-        assert promise.relation == relation.value
-        assert promise.epsilon == pytest.approx(claim.honest_epsilon(relation))
-        assert promise.caveats == claim.caveats
-        assert not promise.holds
-        assert promise.delta == DELTA
-        assert any("centre and scale" in known for known in promise.public)
-    assert claim.honest_epsilon(Relation.REPLACE) > claim.honest_epsilon()
-    assert f"{claim.epsilon:.3g}" in claim.promise().mechanism
+        guarantee = claim.guarantee(relation)
+        assert guarantee.relation == relation.value
+        assert guarantee.epsilon == pytest.approx(claim.proven_epsilon(relation))
+        assert guarantee.caveats == claim.caveats
+        assert not guarantee.holds
+        assert guarantee.delta == DELTA
+        assert any("centre and scale" in known for known in guarantee.public)
+    assert claim.proven_epsilon(Relation.REPLACE) > claim.proven_epsilon()
+    assert f"{claim.epsilon:.3g}" in claim.guarantee().mechanism
 
 
 def caveat(claim, word):
@@ -204,13 +204,13 @@ def test_with_secure_noise_only_adding_and_removing_is_void():
     engine.secure_mode = True  # its generator cannot be installed with this PyTorch
     claim = claim_of_opacus(engine, delta=DELTA, optimiser=optimiser, loader=loader)
     assert claim.void == (Relation.ADD_REMOVE,)
-    assert not claim.promise().holds
-    assert claim.promise(Relation.REPLACE).holds
+    assert not claim.guarantee().holds
+    assert claim.guarantee(Relation.REPLACE).holds
     engine, _, optimiser, loader = trained(rows=110, batch=20)
     engine.secure_mode = True
     claim = claim_of_opacus(engine, delta=DELTA, optimiser=optimiser, loader=loader)
     assert (claim.void, claim.caveats) == ((), ())
-    assert claim.promise().holds
+    assert claim.guarantee().holds
 
 
 def test_shuffled_batches_are_accounted_without_sampling():
@@ -218,9 +218,9 @@ def test_shuffled_batches_are_accounted_without_sampling():
     assert caveat(claim, "shuffled")
     assert Relation.ADD_REMOVE in claim.void
     whole = PrivateTraining(noise_multiplier=1.0, sampling_rate=1.0, steps=3)
-    honest = guarantee(whole).epsilon(DELTA)
-    assert claim.honest_epsilon() == pytest.approx(honest, abs=1e-6)
-    assert claim.epsilon < honest  # so the claim is refuted by its own steps
+    proven = trade_off(whole).epsilon(DELTA)
+    assert claim.proven_epsilon() == pytest.approx(proven, abs=1e-6)
+    assert claim.epsilon < proven  # so the claim is refuted by its own steps
     assert not caveat(claim_of(rows=110), "shuffled")
 
 
@@ -303,11 +303,11 @@ def test_a_wrapped_module_becomes_a_product_that_can_be_saved(mode, tmp_path):
         expected = torch.softmax(module(seen), 1).numpy()
     assert product.predict_proba(features) == pytest.approx(expected, abs=1e-6)
     claim = claim_of_opacus(engine, delta=DELTA, optimiser=optimiser, loader=loader)
-    provenance = Provenance(claimed_epsilon=claim.epsilon, promise=claim.promise())
+    provenance = Provenance(claimed_epsilon=claim.epsilon, guarantee=claim.guarantee())
     save_product(tmp_path, product, provenance)
     loaded, known = load_product(tmp_path, classes=("no", "yes"))
     assert loaded.predict_proba(features) == pytest.approx(expected, abs=1e-6)
-    assert known.promise == claim.promise()
+    assert known.guarantee == claim.guarantee()
     assert known.claimed_epsilon == claim.epsilon
 
     # The product is a copy: training goes on without it.

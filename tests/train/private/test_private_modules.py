@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
-from per_record import TREATMENTS, close, treated  # noqa: E402
-from torch import nn  # noqa: E402
+from per_record import TREATMENTS, close, treated
+from torch import nn
 
-from reticent.account import Relation  # noqa: E402
-from reticent.errors import InvalidInput  # noqa: E402
-from reticent.train.private import modules as private_modules  # noqa: E402
-from reticent.train.private._sums import Outer, treated_sums  # noqa: E402
-from reticent.train.private.modules import (  # noqa: E402
+from reticent.account import Relation
+from reticent.errors import InvalidInput
+from reticent.train.private import modules as private_modules
+from reticent.train.private._sums import Outer, clipped_sums
+from reticent.train.private.clipping import Clip, sensitivity
+from reticent.train.private.modules import (
     gradients_of_records,
     train_modules_privately,
     trained_layers,
 )
-from reticent.train.private.treatments import Clip, sensitivity  # noqa: E402
-from reticent.train.recipes import SGD, Private, PrivateModule  # noqa: E402
+from reticent.train.recipes import SGD, Private, PrivateModule
 
 
 @pytest.fixture(autouse=True)
@@ -114,17 +114,15 @@ def one_by_one(module, x, y):
     return found
 
 
-@pytest.mark.parametrize(
-    "treatment", ["clip", "per layer", "tanh then clip", "sigmoid"]
-)
+@pytest.mark.parametrize("clipping", ["clip", "per layer", "tanh then clip", "sigmoid"])
 @pytest.mark.parametrize("name", MAKERS)
-def test_sum_equals_one_gradient_a_record(name, treatment, seed):
+def test_sum_equals_one_gradient_a_record(name, clipping, seed):
     module, x, y = made(name, seed)
     pieces = gradients_of_records(module, x, y)
     present = torch.ones(1, len(x), dtype=torch.bool)
-    sums = treated_sums(TREATMENTS[treatment], pieces, present, margin=0.0)
+    sums = clipped_sums(TREATMENTS[clipping], pieces, present, margin=0.0)
     found = torch.cat([s.formed().flatten() for layer in sums for s in layer])
-    wanted = sum(treated(TREATMENTS[treatment], g) for g in one_by_one(module, x, y))
+    wanted = sum(treated(TREATMENTS[clipping], g) for g in one_by_one(module, x, y))
     assert close(found.double(), wanted)
     assert all(p.requires_grad for p in module.parameters())
 
@@ -179,7 +177,7 @@ def test_clipped_sum_equals_that_of_opacus(name, norm, seed):
     module, x, y = made(name, seed)
     pieces = gradients_of_records(module, x, y)
     present = torch.ones(1, len(x), dtype=torch.bool)
-    sums = treated_sums(Clip(norm=norm), pieces, present, margin=0.0)
+    sums = clipped_sums(Clip(norm=norm), pieces, present, margin=0.0)
     names = {id(p): n for n, p in module.named_parameters()}
     ours = {
         names[id(p)]: s.formed().flatten()
@@ -234,18 +232,18 @@ def test_chunks_do_not_matter(seed, monkeypatch):
 def test_one_record_moves_the_sum_by_the_sensitivity_at_most(name, seed):
     module, x, y = made("convolutional", seed)
     x[-1] *= 1e6
-    treatment = TREATMENTS[name]
+    clipping = TREATMENTS[name]
     sizes = [sum(p.numel() for p in own) for _, own in trained_layers(module)]
     queries = []
     for records in (len(x), len(x) - 1):
         pieces = gradients_of_records(module, x[:records], y[:records])
         present = torch.ones(1, records, dtype=torch.bool)
-        sums = treated_sums(treatment, pieces, present, margin=1e-4)
+        sums = clipped_sums(clipping, pieces, present, margin=1e-4)
         queries.append(
             torch.cat([s.formed().flatten() for layer in sums for s in layer])
         )
     moved = float((queries[0] - queries[1]).double().norm())
-    assert moved <= sensitivity(treatment, sizes, Relation.ADD_REMOVE)
+    assert moved <= sensitivity(clipping, sizes, Relation.ADD_REMOVE)
 
 
 @pytest.mark.parametrize(

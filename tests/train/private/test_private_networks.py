@@ -9,22 +9,22 @@ from scipy import stats
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 
-from per_record import TREATMENTS, close, treated  # noqa: E402
+from per_record import TREATMENTS, close, treated
 
-from reticent.account import Relation  # noqa: E402
-from reticent.errors import InvalidInput  # noqa: E402
-from reticent.train._stack import Descent  # noqa: E402
-from reticent.train.engine import initial_parameters  # noqa: E402
-from reticent.train.private._sums import Sum  # noqa: E402
-from reticent.train.private.networks import train_privately  # noqa: E402
-from reticent.train.private.randomness import (  # noqa: E402
+from reticent.account import Relation
+from reticent.errors import InvalidInput
+from reticent.train._stack import Descent
+from reticent.train.engine import initial_parameters
+from reticent.train.private._sums import Sum
+from reticent.train.private.clipping import Clip, Tanh, sensitivity
+from reticent.train.private.networks import train_privately
+from reticent.train.private.randomness import (
     Batch,
     SecretRandomness,
     SeededRandomness,
     margin,
 )
-from reticent.train.private.treatments import Clip, Tanh, sensitivity  # noqa: E402
-from reticent.train.recipes import SGD, Adam, PrivateNetwork  # noqa: E402
+from reticent.train.recipes import SGD, Adam, PrivateNetwork
 
 N, D, C, HIDDEN = 40, 6, 3, (5,)
 ALARM = 1e-6  # false alarms of each statistical test
@@ -92,12 +92,12 @@ class Nobody(SeededRandomness):
             yield Batch(index=index, present=torch.zeros_like(index, dtype=torch.bool))
 
 
-def replayed(treatment, X, y, neighbours, seed, steps=6):
+def replayed(clipping, X, y, neighbours, seed, steps=6):
     """Return the queries of D and of its neighbour while both see the same releases."""
     rng = np.random.default_rng(seed)
     coins = rng.random((steps, len(X))) < 0.5
     coins[:, -1] = True  # the record that differs takes part whenever it can
-    recipe = recipe_with(treatment=treatment, rows=N, batch=20, epochs=steps // 2)
+    recipe = recipe_with(clipping=clipping, rows=N, batch=20, epochs=steps // 2)
     first = Told(coins, noise=1.0)
     mask, other = neighbours
     train_privately(X, y, mask[None], [1], recipe, randomness=first)
@@ -121,7 +121,7 @@ CRAFTED = {
 @pytest.mark.parametrize("crafted", CRAFTED)
 @pytest.mark.parametrize("name", TREATMENTS)
 def test_replay_of_neighbours_differs_by_the_sensitivity_at_most(name, crafted, seed):
-    treatment = TREATMENTS[name]
+    clipping = TREATMENTS[name]
     X, y = data(seed)
     X[-1] = CRAFTED[crafted](torch.ones(D))
     sizes = recipe_with().sizes(D, C)
@@ -131,8 +131,8 @@ def test_replay_of_neighbours_differs_by_the_sensitivity_at_most(name, crafted, 
         (Relation.ADD_REMOVE, (X, y, absent)),
         (Relation.REPLACE, (*_replaced(X, y), present)),
     ):
-        first, second = replayed(treatment, X, y, (present, other), seed)
-        declared = sensitivity(treatment, sizes, relation)
+        first, second = replayed(clipping, X, y, (present, other), seed)
+        declared = sensitivity(clipping, sizes, relation)
         for one, two in zip(first, second, strict=True):
             assert torch.isfinite(one).all()
             assert float((one - two).norm()) <= declared
@@ -151,15 +151,15 @@ def test_replay_finds_a_sensitivity_that_is_declared_too_small(seed):
     X[-1] = 5.0
     present, absent = everyone()[0], everyone()[0]
     absent[-1] = False
-    treatment = Tanh(scale=0.3, width=0.2)
+    clipping = Tanh(scale=0.3, width=0.2)
     moved = []
     for label in range(C):  # one of them the network does not expect
         y[-1] = torch.eye(C)[label]
-        first, second = replayed(treatment, X, y, (present, (X, y, absent)), seed)
+        first, second = replayed(clipping, X, y, (present, (X, y, absent)), seed)
         moved += [
             float((one - two).norm()) for one, two in zip(first, second, strict=True)
         ]
-    assert max(moved) > 2 * treatment.scale
+    assert max(moved) > 2 * clipping.scale
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
@@ -167,7 +167,7 @@ def test_replay_finds_a_sensitivity_that_is_declared_too_small(seed):
 def test_step_equals_one_gradient_a_record(name, activation, seed):
     X, y = data(seed)
     recipe = recipe_with(
-        treatment=TREATMENTS[name], batch=N, epochs=1, activation=activation
+        clipping=TREATMENTS[name], batch=N, epochs=1, activation=activation
     )
     told = Told(np.ones((1, N), dtype=bool))
     train_privately(X, y, everyone(), [3], recipe, randomness=told)
@@ -309,7 +309,7 @@ def test_a_basis_of_the_records_changes_no_noise(seed):
 
 def test_rotation_is_refused_where_elements_count():
     X, y = data(0)
-    for changes in ({"treatment": Tanh()}, {"optimiser": Adam()}):
+    for changes in ({"clipping": Tanh()}, {"optimiser": Adam()}):
         with pytest.raises(InvalidInput, match="rotated"):
             train_privately(X, y, everyone(), [0], recipe_with(**changes), rotate=True)
     own = {"centres": torch.rand(2, D), "scales": torch.ones(2, D)}
@@ -443,7 +443,7 @@ def test_rounding_stays_within_the_margin(seed):
     generator = torch.Generator().manual_seed(seed)
     X = torch.rand(4000, D, generator=generator) + 3  # all gradients point the same way
     y = torch.nn.functional.one_hot(torch.zeros(4000, dtype=torch.int64), C).float()
-    recipe = recipe_with(treatment=Clip(norm=0.05), rows=4000, batch=4000, epochs=1)
+    recipe = recipe_with(clipping=Clip(norm=0.05), rows=4000, batch=4000, epochs=1)
     absent = everyone(4000)
     absent[0, 1234] = False
     with_all, without = Told(np.ones((1, 4000), bool)), Told(np.ones((1, 4000), bool))

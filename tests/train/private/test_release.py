@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest, norm
 
-from reticent._random import stream
 from reticent.account import (
     Exponential,
     Gaussian,
@@ -23,6 +22,7 @@ from reticent.account import (
 )
 from reticent.errors import InvalidInput
 from reticent.evidence import estimate_share
+from reticent.run import stream
 from reticent.train import (
     release_answers,
     release_choice,

@@ -9,18 +9,18 @@ from scipy.special import expit
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 
-from reticent.attack import log_odds  # noqa: E402
-from reticent.errors import InvalidInput  # noqa: E402
-from reticent.train.engine import stacked_parameters  # noqa: E402
-from reticent.train.private.randomness import normal_filler  # noqa: E402
-from reticent.train.private.treatments import Clip, Tanh  # noqa: E402
-from reticent.train.private.watched import (  # noqa: E402
+from reticent.attack import log_odds
+from reticent.errors import InvalidInput
+from reticent.train.engine import stacked_parameters
+from reticent.train.private.clipping import Clip, Tanh
+from reticent.train.private.randomness import normal_filler
+from reticent.train.private.watched import (
     Neighbours,
     shares_at_start,
     watch_modules,
     watch_networks,
 )
-from reticent.train.recipes import SGD, PrivateModule, PrivateNetwork  # noqa: E402
+from reticent.train.recipes import SGD, PrivateModule, PrivateNetwork
 
 ALARM = 1e-6  # false alarms of each statistical test
 N, D, C = 30, 5, 3
@@ -46,7 +46,7 @@ def recipe(**changes):
         "batch": N - 1,
         "noise": "seeded",
         "noise_multiplier": 3.0,
-        "treatment": Clip(norm=0.2),
+        "clipping": Clip(norm=0.2),
         "optimiser": SGD(rate=0.1),
         "rows": N - 1,
     }
@@ -179,7 +179,7 @@ def test_modules_are_watched_like_networks():
         batch=N - 1,
         noise="seeded",
         noise_multiplier=3.0,
-        treatment=Clip(norm=0.2),
+        clipping=Clip(norm=0.2),
         optimiser=SGD(rate=0.0),
         rows=N - 1,
     )
@@ -198,12 +198,12 @@ def test_local_noise_follows_the_distance_or_the_longest_share():
     trace, _ = watch_networks(X, Y, REPLACE, recipe(), range(4), local="pair")
     np.testing.assert_allclose(trace.first.deviation, 3.0 * trace.distance, rtol=1e-5)
     np.testing.assert_allclose(trace.second.deviation, trace.first.deviation)
-    free = recipe(treatment=Clip(norm=100.0))
+    free = recipe(clipping=Clip(norm=100.0))
     trace, _ = watch_networks(X, Y, REMOVE, free, range(4), local="own")
     # Without the record that lies far from the others the longest gradient is shorter.
     assert (trace.second.deviation < 0.9 * trace.first.deviation).any()
     with pytest.raises(InvalidInput, match="Tanh is not computed"):
-        watch_networks(X, Y, REMOVE, recipe(treatment=Tanh()), [0], local="own")
+        watch_networks(X, Y, REMOVE, recipe(clipping=Tanh()), [0], local="own")
     with pytest.raises(InvalidInput, match="'pair' or 'own'"):
         watch_networks(X, Y, REMOVE, recipe(), [0], local=True)
 

@@ -1,15 +1,15 @@
 """Train with differential privacy, and release with noise: what bounds a record's share, what hides it, what it costs."""
 
-from reticent.train.private.treatments import (
+from reticent.train.private.clipping import (
     PSAC,
     Automatic,
     Clip,
+    Clipping,
     ClipThenTanh,
     PerLayer,
     Sigmoid,
     Tanh,
     TanhThenClip,
-    Treatment,
     sensitivity,
 )
 
@@ -18,10 +18,10 @@ __all__ = [
     "Automatic",
     "Clip",
     "ClipThenTanh",
+    "Clipping",
     "PerLayer",
     "Sigmoid",
     "Tanh",
     "TanhThenClip",
-    "Treatment",
     "sensitivity",
 ]

@@ -20,17 +20,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from reticent.errors import InvalidInput
-from reticent.train.private.treatments import (
+from reticent.train.private.clipping import (
+    Clipping,
     ClipThenTanh,
     Filter,
     PerLayer,
     Scaling,
     Sigmoid,
     TanhThenClip,
-    Treatment,
 )
 
-__all__ = ["Column", "Outer", "Piece", "Sum", "Whole", "treated_sums"]
+__all__ = ["Column", "Outer", "Piece", "Sum", "Whole", "clipped_sums"]
 
 # Terms of an odd polynomial that is tanh up to 5e-7 of its value, as far as so much.
 REACHES = ((2, 0.067), (3, 0.24), (4, 0.48), (5, 0.70), (6, 0.95), (8, 1.36))
@@ -39,7 +39,7 @@ CHUNK = 2**22  # numbers of materialised gradients at once
 
 @dataclass(frozen=True, kw_only=True)
 class Sum:
-    """The sum of treated gradients of one parameter: a product still to be formed, or itself.
+    """The sum of clipped gradients of one parameter: a product still to be formed, or itself.
 
     Parameters
     ----------
@@ -283,27 +283,27 @@ class Whole:
         return Whole(gradients=torch.where(kept.view(shape), self.gradients, 0.0))
 
 
-def treated_sums(
-    treatment: Treatment,
+def clipped_sums(
+    clipping: Clipping,
     layers: Sequence[Sequence[Piece]],
     present: Tensor,
     *,
     margin: float,
 ) -> list[list[Sum]]:
-    """Return the sum over a batch of the treated gradients of every parameter.
+    """Return the sum over a batch of the clipped gradients of every parameter.
 
     A gradient that is not finite counts as zero: a record cannot escape its bound by breaking arithmetic.
 
     Parameters
     ----------
-    treatment : Treatment
+    clipping : Clipping
         What is done to each record's gradient.
     layers : sequence of sequences of Piece
         The parameters of each layer.
     present : Tensor of bool, (M, batch)
         Which places of the batch hold a record.
     margin : float
-        Treated gradients are kept shorter than the treatment's bound by this share, for rounding.
+        Treated gradients are kept shorter than the clipping's bound by this share, for rounding.
     """
     squares = [_total([piece.squares() for piece in layer]) for layer in layers]
     whole = _total(squares)
@@ -314,11 +314,11 @@ def treated_sums(
         squares = [torch.where(kept, square, 0.0) for square in squares]
         whole = torch.where(kept, whole, 0.0)
     share = kept * (1.0 - margin)
-    if isinstance(treatment, Scaling):
-        factor = share * treatment.factor(whole.sqrt())
+    if isinstance(clipping, Scaling):
+        factor = share * clipping.factor(whole.sqrt())
         return [[piece.scaled(factor) for piece in layer] for layer in layers]
-    if isinstance(treatment, PerLayer):
-        norms = treatment.of_layers(len(layers))
+    if isinstance(clipping, PerLayer):
+        norms = clipping.of_layers(len(layers))
         return [
             [
                 piece.scaled(share * (norm / square.sqrt().clip(min=norm)))
@@ -326,31 +326,31 @@ def treated_sums(
             ]
             for layer, square, norm in zip(layers, squares, norms, strict=True)
         ]
-    if isinstance(treatment, Filter):
-        return _filtered(treatment, layers, whole, share)
+    if isinstance(clipping, Filter):
+        return _filtered(clipping, layers, whole, share)
     raise InvalidInput(
-        f"{type(treatment).__name__} is no treatment that can be computed; give it a method `factor`, as in Clip."
+        f"{type(clipping).__name__} is no clipping that can be computed; give it a method `factor`, as in Clip."
     )
 
 
 def _filtered(
-    treatment: Filter,
+    clipping: Filter,
     layers: Sequence[Sequence[Piece]],
     squares: Tensor,
     share: Tensor,
 ) -> list[list[Sum]]:
     """Return the sums of gradients after a filter on each element."""
-    inner = torch.full_like(squares, 1 / treatment.width)
-    outer = share * treatment.scale
-    if isinstance(treatment, ClipThenTanh):
-        inner = inner * (treatment.norm / squares.sqrt().clip(min=treatment.norm))
-    if isinstance(treatment, TanhThenClip):
+    inner = torch.full_like(squares, 1 / clipping.width)
+    outer = share * clipping.scale
+    if isinstance(clipping, ClipThenTanh):
+        inner = inner * (clipping.norm / squares.sqrt().clip(min=clipping.norm))
+    if isinstance(clipping, TanhThenClip):
         bent = _total(
             [piece.bent_squares(inner) for layer in layers for piece in layer]
         )
-        lengths = treatment.scale * bent.sqrt()
-        outer = outer * (treatment.norm / lengths.clip(min=treatment.norm))
-    if isinstance(treatment, Sigmoid):  # 1 / (1 + e^-x) = 1/2 + tanh(x/2) / 2
+        lengths = clipping.scale * bent.sqrt()
+        outer = outer * (clipping.norm / lengths.clip(min=clipping.norm))
+    if isinstance(clipping, Sigmoid):  # 1 / (1 + e^-x) = 1/2 + tanh(x/2) / 2
         inner, outer = inner / 2, outer / 2
         raised = outer.sum(1)
         return [

@@ -1,4 +1,4 @@
-"""From a target to the noise of a private recipe, and from the recipe to the promise of its product."""
+"""From a target to the noise of a private recipe, and from the recipe to the guarantee of its product."""
 
 import math
 from dataclasses import replace
@@ -9,18 +9,18 @@ from reticent.account import (
     Failure,
     Gaussian,
     Group,
+    Guarantee,
     Mechanism,
     PrivateTraining,
-    Promise,
     Relation,
     Target,
     calibrate,
-    guarantee,
+    trade_off,
 )
 from reticent.account.plan import rounded_up
 from reticent.train.recipes import CROSS_ENTROPY, Private, PrivateModule
 
-__all__ = ["honest_epsilon", "promise_of", "spent", "with_noise_for"]
+__all__ = ["guarantee_of", "proven_epsilon", "spent", "with_noise_for"]
 
 # What learning the domain takes: so much of the noise that one Gaussian release could do with. Squares add up, so
 # the training loses about a hundredth of its own.
@@ -65,7 +65,7 @@ def with_noise_for(
     return replace(recipe, noise_multiplier=rounded_up(calibrate(target, mechanism)))
 
 
-def promise_of(
+def guarantee_of(
     recipe: Private,
     *,
     rows: int,
@@ -74,8 +74,8 @@ def promise_of(
     prior: float = 0.5,
     fpr: float = 0.001,
     largest_unit: int = 1,
-) -> Promise:
-    """Return what a private recipe promises about a product trained on so many rows.
+) -> Guarantee:
+    """Return what a private recipe guarantees about a product trained on so many rows.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def promise_of(
     largest_unit : int
         Most rows that one person has.
     """
-    found = guarantee(recipe.mechanism(rows, relation))
+    found = trade_off(recipe.mechanism(rows, relation))
     course = recipe.course(rows)
     caveats = []
     if recipe.noise != "secret":
@@ -120,7 +120,7 @@ def promise_of(
         public.append("the declared values of the columns")
     if largest_unit > 1:
         public.append("the most rows that one person has")
-    return Promise(
+    return Guarantee(
         mechanism=_words(recipe, course.steps),
         holds=recipe.noise == "secret",
         relation=relation.value,
@@ -139,7 +139,7 @@ def promise_of(
     )
 
 
-def honest_epsilon(
+def proven_epsilon(
     recipe: Private,
     *,
     rows: int,
@@ -155,7 +155,7 @@ def honest_epsilon(
     recipe : Private
         The training.
     rows, delta, relation
-        As in :func:`promise_of`.
+        As in :func:`guarantee_of`.
     local : bool
         Whether noise is scaled to the records at hand.
     shuffled : bool
@@ -172,14 +172,14 @@ def honest_epsilon(
             steps=recipe.epochs,
             relation=relation,
         )
-        return guarantee(whole).epsilon(delta), (
+        return trade_off(whole).epsilon(delta), (
             "a record takes part in one step of every epoch, and whoever knows the others' places knows in which: shuffling hides nothing "
             "from such an adversary"
         )
-    found = guarantee(recipe.steps(rows, relation)).epsilon(delta)
-    treatment = recipe.treatment
+    found = trade_off(recipe.steps(rows, relation)).epsilon(delta)
+    clipping = recipe.clipping
     return found, (
-        f"privacy loss distribution of the steps; the bound on a record's share is that of {type(treatment).__name__}"
+        f"privacy loss distribution of the steps; the bound on a record's share is that of {type(clipping).__name__}"
     )
 
 
@@ -187,7 +187,7 @@ def spent(
     recipe: Private, *, rows: int, delta: float, relation: Relation, steps: int
 ) -> float:
     """Return the epsilon that a training has spent after some steps, a little rounded up."""
-    return guarantee(
+    return trade_off(
         recipe.mechanism(rows, relation, steps=steps), grid=GLANCE
     ).epsilon(delta)
 
@@ -195,8 +195,8 @@ def spent(
 def _of_a_person(
     recipe: Private, rows: int, delta: float, relation: Relation, size: int
 ) -> str:
-    """Return what the promise is worth to a person with several rows."""
-    start = f"the promise is about one row, and a person has up to {size}"
+    """Return what the guarantee is worth to a person with several rows."""
+    start = f"the guarantee is about one row, and a person has up to {size}"
     if relation != Relation.ADD_REMOVE:
         return f"{start}, who is protected less"
     parts: list[tuple[Mechanism, int]] = [
@@ -206,15 +206,15 @@ def _of_a_person(
         learned = Gaussian(noise_multiplier=recipe.domain_noise / size)
         alone = Failure(probability=min(size * recipe.domain_failure, 0.5))
         parts += [(learned, 1), (alone, 1)]
-    epsilon = guarantee(Composition(parts=tuple(parts)), grid=GLANCE).epsilon(delta)
+    epsilon = trade_off(Composition(parts=tuple(parts)), grid=GLANCE).epsilon(delta)
     worth = f"{epsilon:.2f}" if math.isfinite(epsilon) else "infinite"
     return f"{start}: for such a person epsilon is {worth} at the same delta"
 
 
 def _words(recipe: Private, steps: int) -> str:
-    treatment = type(recipe.treatment).__name__
+    clipping = type(recipe.clipping).__name__
     words = (
-        f"DP-SGD: {steps:,} steps on Poisson samples of {recipe.batch:,} records on average, gradients treated by {treatment}, normal "
+        f"DP-SGD: {steps:,} steps on Poisson samples of {recipe.batch:,} records on average, gradients clipped by {clipping}, normal "
         f"noise of {recipe.noise_multiplier:g} times their bound"
     )
     if recipe.domain is None:

@@ -17,21 +17,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from reticent.account import (
     Budget,
+    Guarantee,
     PrivateTraining,
-    Promise,
     Relation,
     calibrate,
-    guarantee,
+    trade_off,
 )
 from reticent.account.plan import rounded_up
 from reticent.errors import InvalidInput, InvalidPredictions, InvalidSpec
 from reticent.train._groups import one_torch_thread
-from reticent.train.private.treatments import Clip, Treatment
+from reticent.train.private.clipping import Clip, Clipping
 from reticent.train.recipes import SGD, PrivateNetwork, fitting_batch
 
 __all__ = ["PrivateNetworkClassifier"]
 
-PRIOR, FPR = 0.5, 0.001  # at which the promise states belief and true-positive rate
+PRIOR, FPR = 0.5, 0.001  # at which the guarantee states belief and true-positive rate
 
 
 class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -48,7 +48,7 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     delta : float, optional
         In (0, 1); 1 / (10 rows) if not given.
     noise_multiplier : float, optional
-        Standard deviation of the noise over the treatment's bound, in place of the least that keeps ``epsilon``.
+        Standard deviation of the noise over the clipping's bound, in place of the least that keeps ``epsilon``.
     relation : str
         When two tables are neighbours: ``"add/remove"`` (a record is there, or is not) or ``"replace-one"`` (a record
         has another content).
@@ -64,7 +64,7 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         Of stochastic gradient descent; above 0, and in [0, 1).
     l2 : float
         Weight decay, at least 0.
-    treatment : Treatment, optional
+    clipping : Clipping, optional
         What bounds a record's gradient; ``Clip(norm=1.0)`` if not given.
     bounds : pair of float or of arrays, optional
         Public lowest and highest values, for all columns or for each: columns are clipped to them and scaled to [-1, 1].
@@ -84,8 +84,8 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         Number of columns.
     feature_names_in_ : array of str
         Their names, if they had any.
-    promise_ : Promise
-        What the last fit promises. Worked out when asked for, from that fit's own settings.
+    guarantee_ : Guarantee
+        What the last fit guarantees. Worked out when asked for, from that fit's own settings.
     noise_multiplier_, delta_ : float
         As used.
     n_iter_ : int
@@ -94,20 +94,20 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         Of each layer, (out, in) and (out,).
     rows_, batch_ : int
         As used.
-    relation_, noise_, treatment_, activation_ : str
+    relation_, noise_, clipping_, activation_ : str
         As used.
     bounds_ : array of shape (2, n_features_in_), or None
         Lowest and highest value of each column.
 
     Notes
     -----
-    The promise is about the steps of one fit, and rests on what happens before and around it:
+    The guarantee is about the steps of one fit, and rests on what happens before and around it:
 
     - Columns are taken as they are, numbers without gaps. A scaler, an imputer or a selection of columns that was fitted on these
       records voids the guarantee, also inside a pipeline. Use ``bounds`` that are known without looking at the records, or
       transformers that learn nothing, such as ``FunctionTransformer``.
     - Each fit spends its epsilon. A search over parameters with k candidates and f folds fits k f + 1 times on
-      these records, and its choice depends on them: the promise of the best one alone is then too small. Search on public
+      these records, and its choice depends on them: the guarantee of the best one alone is then too small. Search on public
       data, or count every fit.
     - The labels in use and the number of records are treated as public. A label that a single record has betrays it.
     - One record is protected, not a person with many. Weights of samples are not supported: they would change a
@@ -126,7 +126,7 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     >>> model = PrivateNetworkClassifier(epsilon=2.0, bounds=(0, 10)).fit(X, y)
     >>> model.predict([[9, 1], [1, 9]])
     array(['above', 'below'], dtype='<U5')
-    >>> model.promise_.holds, model.promise_.epsilon <= 2.0
+    >>> model.guarantee_.holds, model.guarantee_.epsilon <= 2.0
     (True, True)
     """
 
@@ -144,7 +144,7 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         rate: float = 1.0,
         momentum: float = 0.0,
         l2: float = 0.0,
-        treatment: Treatment | None = None,
+        clipping: Clipping | None = None,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
         rows: int | None = None,
         noise: str = "secret",
@@ -161,7 +161,7 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         self.rate = rate
         self.momentum = momentum
         self.l2 = l2
-        self.treatment = treatment
+        self.clipping = clipping
         self.bounds = bounds
         self.rows = rows
         self.noise = noise
@@ -201,14 +201,14 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             recipe,
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
         )
-        # All at once, from what was used: a promise never mixes two fits, nor follows set_params.
+        # All at once, from what was used: a guarantee never mixes two fits, nor follows set_params.
         self.classes_, self.weights_, self.biases_ = classes, weights, biases
         self.activation_, self.bounds_ = recipe.activation, bounds
         self.noise_multiplier_, self.noise_ = recipe.noise_multiplier, recipe.noise
         self.rows_, self.batch_ = rows, recipe.batch
         self.n_iter_ = recipe.course(rows).steps
         self.delta_, self.relation_ = delta, relation.value
-        self.treatment_ = type(recipe.treatment).__name__
+        self.clipping_ = type(recipe.clipping).__name__
         return self
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -248,8 +248,8 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         return np.asarray(self.classes_[answers.argmax(axis=1)])
 
     @property
-    def promise_(self) -> Promise:
-        """What the last fit promises about the records it was given."""
+    def guarantee_(self) -> Guarantee:
+        """What the last fit guarantees about the records it was given."""
         check_is_fitted(self)
         training = PrivateTraining(
             noise_multiplier=self.noise_multiplier_,
@@ -266,15 +266,15 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         public = [
             f"the number of rows ({self.rows_:,})",
             "names and number of the columns, and whatever was done to them before: if that was learned from these records, nothing "
-            "is promised",
+            "is guaranteed",
             "names of the classes",
             "the settings of the training, as long as they were not chosen by looking at these records",
         ]
         if self.bounds_ is not None:
             public.append("the lowest and highest values of the columns")
-        return Promise(
-            mechanism=f"DP-SGD: {self.n_iter_:,} steps on Poisson samples of {self.batch_:,} records on average, gradients treated by "
-            f"{self.treatment_}, normal noise of {self.noise_multiplier_:g} times their bound",
+        return Guarantee(
+            mechanism=f"DP-SGD: {self.n_iter_:,} steps on Poisson samples of {self.batch_:,} records on average, gradients clipped by "
+            f"{self.clipping_}, normal noise of {self.noise_multiplier_:g} times their bound",
             holds=secret,
             relation=self.relation_,
             epsilon=epsilon,
@@ -307,10 +307,10 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             raise InvalidInput(
                 f"rate is {rate:g} and momentum {momentum:g}, with which no weight settles; pass a rate above 0 and a momentum in [0, 1)."
             )
-        treatment = Clip(norm=1.0) if self.treatment is None else self.treatment
-        if not isinstance(treatment, Treatment) or isinstance(treatment, type):
+        clipping = Clip(norm=1.0) if self.clipping is None else self.clipping
+        if not isinstance(clipping, Clipping) or isinstance(clipping, type):
             raise InvalidInput(
-                f"the treatment {treatment!r} bounds no gradient; pass, for example, Clip(norm=1.0) of reticent.train.private.treatments."
+                f"the clipping {clipping!r} bounds no gradient; pass, for example, Clip(norm=1.0) of reticent.train.private.clipping."
             )
         batch = (
             fitting_batch(rows) if self.batch is None else _count(self.batch, "batch")
@@ -322,7 +322,7 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             batch=batch,
             optimiser=SGD(rate=rate, momentum=momentum),
             l2=_finite(self.l2, "l2"),
-            treatment=treatment,
+            clipping=clipping,
             rows=rows,
             noise=self.noise,
         )
@@ -352,7 +352,7 @@ def _statements(
     training: PrivateTraining, delta: float
 ) -> tuple[float, float, float, float]:
     """Return epsilon, advantage, belief and true-positive rate of a training."""
-    found = guarantee(training)
+    found = trade_off(training)
     belief = found.belief(delta, prior=PRIOR)
     return found.epsilon(delta), found.advantage, belief, found.tpr(FPR)
 

@@ -4,7 +4,7 @@ To scale a number or list the categories of a column is to look at the records; 
 guarantee about them. A domain is either declared, from what everybody knows of the columns, or learned from histograms
 with normal noise, one count per record and column: the sum over k columns moves by :math:`\sqrt k` when a record comes or goes.
 A category is listed only if its noisy count exceeds a threshold that a category of one single record passes
-with a stated, tiny probability (Korolova et al., WWW 2009; this probability is part of the promise).
+with a stated, tiny probability (Korolova et al., WWW 2009; this probability is part of the guarantee).
 """
 
 import math

@@ -57,7 +57,7 @@ def train_modules_privately(
     seeds : sequence of int
         Of the initialisation; and of batches and noise, if they are seeded.
     recipe : Private
-        Training, treatment and noise.
+        Training, clipping and noise.
     randomness : sequence of Randomness, optional
         Batches and noise of each model in place of the recipe's.
     told : callable, optional

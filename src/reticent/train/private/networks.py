@@ -6,7 +6,7 @@ of single records are never made: see :mod:`reticent.train.private._sums`.
 
 What the guarantee rests on, and where it is kept: the denominator is a public constant, not the
 size of the batch; an empty batch is released with noise and counts as a step; a gradient that is not finite counts as zero;
-the bound that scales the noise is the treatment's own.
+the bound that scales the noise is the clipping's own.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,8 @@ from torch import Tensor
 from reticent.errors import InvalidInput
 from reticent.train._stack import Descent, View, members_of
 from reticent.train.engine import Networks, backward, forward, stacked_parameters
-from reticent.train.private._sums import Column, Outer, Piece, Sum, treated_sums
+from reticent.train.private._sums import Column, Outer, Piece, Sum, clipped_sums
+from reticent.train.private.clipping import PerLayer, Scaling
 from reticent.train.private.randomness import (
     Batch,
     Randomness,
@@ -27,7 +28,6 @@ from reticent.train.private.randomness import (
     SeededRandomness,
     margin,
 )
-from reticent.train.private.treatments import PerLayer, Scaling
 from reticent.train.recipes import SGD, Private, PrivateNetwork
 
 __all__ = [
@@ -62,7 +62,7 @@ def train_privately(
     seeds : sequence of int
         Of the initialisation, which needs no secret; and of batches and noise, if they are seeded.
     recipe : PrivateNetwork
-        Shape, training, treatment and noise.
+        Shape, training, clipping and noise.
     rotate : bool
         Whether to train on coordinates of the records in a basis of their own, which is faster if they have more
         columns than there are records and changes nothing about the distribution of the answers on these
@@ -115,14 +115,14 @@ def train_privately(
 
 def can_rotate(recipe: Private) -> bool:
     """Whether training commutes with rotations of the inputs: lengths and normal noise do, elements do not."""
-    by_length = isinstance(recipe.treatment, Scaling | PerLayer)
+    by_length = isinstance(recipe.clipping, Scaling | PerLayer)
     return by_length and isinstance(recipe.optimiser, SGD)
 
 
 def _refuse_rotation(recipe: Private) -> None:
     if not can_rotate(recipe):
         raise InvalidInput(
-            f"{type(recipe.treatment).__name__} with {type(recipe.optimiser).__name__} looks at single elements of gradients, so inputs "
+            f"{type(recipe.clipping).__name__} with {type(recipe.optimiser).__name__} looks at single elements of gradients, so inputs "
             "cannot be rotated; use a clip and SGD, or leave rotate out."
         )
 
@@ -162,7 +162,7 @@ class Follower:
     decays : sequence of float
         Weight decay of each parameter, in the order of the layers.
     recipe : Private
-        Optimiser, treatment, noise.
+        Optimiser, clipping, noise.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class Follower:
         self.recipe, self.decays = recipe, decays
         flat = [parameter for layer in layers for parameter in layer]
         self.descent = Descent(flat, recipe.optimiser)
-        self.bound = recipe.treatment.bound(
+        self.bound = recipe.clipping.bound(
             [sum(parameter[0].numel() for parameter in layer) for layer in layers]
         )
         self.margin = margin(recipe.batch)
@@ -182,8 +182,8 @@ class Follower:
     def sums(
         self, layers: Sequence[Sequence[Piece]], present: Tensor
     ) -> list[list[Sum]]:
-        """Return the sums of treated gradients, by layer and parameter."""
-        return treated_sums(self.recipe.treatment, layers, present, margin=self.margin)
+        """Return the sums of clipped gradients, by layer and parameter."""
+        return clipped_sums(self.recipe.clipping, layers, present, margin=self.margin)
 
     def follow(
         self,

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from reticent.account import PrivateTraining
 from reticent.errors import InvalidInput
-from reticent.product import Side, Trace, Truth
+from reticent.pool import Side, Trace, Truth
 
 __all__ = ["OpacusObserver"]
 

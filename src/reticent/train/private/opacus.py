@@ -31,10 +31,10 @@ from numpy.typing import ArrayLike
 from reticent._check import in_open_unit
 from reticent.account import (
     Composition,
+    Guarantee,
     PrivateTraining,
-    Promise,
     Relation,
-    guarantee,
+    trade_off,
 )
 from reticent.data import Table
 from reticent.errors import InvalidInput
@@ -63,7 +63,7 @@ class OpacusClaim:
     history : tuple of (noise multiplier, sampling rate, steps)
         What the accountant knows of the training.
     mechanism : Composition
-        The steps as they were done; ``guarantee(mechanism)`` is what holds for them where the guarantee is not void.
+        The steps as they were done; ``trade_off(mechanism)`` is what holds for them where the guarantee is not void.
     rows : int
         Records of the training.
     caveats : tuple of str
@@ -81,17 +81,17 @@ class OpacusClaim:
     caveats: tuple[str, ...] = ()
     void: tuple[Relation, ...] = ()
 
-    def honest_epsilon(self, relation: Relation = Relation.ADD_REMOVE) -> float:
+    def proven_epsilon(self, relation: Relation = Relation.ADD_REMOVE) -> float:
         """Return epsilon at the claim's delta from the privacy loss distribution of the steps, rounded up."""
-        return guarantee(self._under(relation)).epsilon(self.delta)
+        return trade_off(self._under(relation)).epsilon(self.delta)
 
-    def promise(
+    def guarantee(
         self,
         relation: Relation = Relation.ADD_REMOVE,
         *,
         prior: float = 0.5,
         fpr: float = 0.001,
-    ) -> Promise:
+    ) -> Guarantee:
         """Return the guarantee that travels with the product; its numbers are those of the steps, not those claimed.
 
         Parameters
@@ -101,8 +101,8 @@ class OpacusClaim:
         prior, fpr : float
             Belief before the release, and the rate at which the true-positive rate is stated.
         """
-        found = guarantee(self._under(relation))
-        return Promise(
+        found = trade_off(self._under(relation))
+        return Guarantee(
             mechanism=self._words(),
             holds=relation not in self.void,
             relation=relation.value,

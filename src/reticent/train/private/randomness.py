@@ -6,7 +6,7 @@ generator with a key that is never kept, and releases integers on a public grid,
 number betrays what was added to what: on an integer query, rounding the noise is rounding
 the sum, which is post-processing of the Gaussian mechanism. Rounding the query moves each of n
 coordinates by half a grid step at most; the grid is so fine that this, and the rounding of the arithmetic
-before it, stays within :func:`margin`, by which treated gradients are kept short.
+before it, stays within :func:`margin`, by which clipped gradients are kept short.
 
 What the grid does not settle: a record's own gradient is computed beside others, and how a matrix product rounds
 may depend on how many they are. Such differences are within the margin in every test; that is a measurement,
@@ -49,7 +49,7 @@ DRAWN = (
 
 
 def margin(batch: float) -> float:
-    """Return by what share treated gradients stay below their bound, to leave room for rounding.
+    """Return by what share clipped gradients stay below their bound, to leave room for rounding.
 
     Sums of B gradients in single precision err by about B 2^-24 of one gradient's bound; four times
     that is left, and a ten-thousandth for the grid.

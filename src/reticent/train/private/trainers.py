@@ -12,17 +12,18 @@ from numpy.typing import NDArray
 
 from reticent.data import Table
 from reticent.errors import InvalidInput
-from reticent.product import Encoder, NetworkProduct, Trace, Truth
+from reticent.pool import Trace, Truth
+from reticent.product import Encoder, NetworkProduct
 from reticent.train._groups import one_torch_thread
 from reticent.train.networks import (
     ModuleTrainer,
     NetworkTrainer,
     Seen,
     Stackable,
+    as_trainer_failure,
     need_torch,
     network_product,
     one_hot,
-    told_in_its_own_words,
 )
 from reticent.train.private.domain import Domain, learn_domain, read_domain
 from reticent.train.private.noise import secure_generator
@@ -143,7 +144,7 @@ class _Private(Stackable):
     def gradients_at_start(
         self, table: Table, rows: Sequence[int], *, seed: int
     ) -> NDArray[np.float32]:
-        """Return the treated gradients of some records at initial weights, one row a record.
+        """Return the clipped gradients of some records at initial weights, one row a record.
 
         Parameters
         ----------
@@ -302,7 +303,7 @@ class PrivateNetworkTrainer(_Private, NetworkTrainer):
     Parameters
     ----------
     network : PrivateNetwork
-        Shape, training, treatment and noise.
+        Shape, training, clipping and noise.
     """
 
     network: PrivateNetwork
@@ -368,7 +369,7 @@ class PrivateModuleTrainer(_Private, ModuleTrainer):
     Parameters
     ----------
     training : PrivateModule
-        Training, treatment and noise.
+        Training, clipping and noise.
     """
 
     training: PrivateModule
@@ -396,7 +397,7 @@ class PrivateModuleTrainer(_Private, ModuleTrainer):
 
         from reticent.train.private.modules import train_modules_privately
 
-        with told_in_its_own_words(self.recipe):
+        with as_trainer_failure(self.recipe):
             return train_modules_privately(
                 functools.partial(self.make, seen.matrix.shape[1], len(table.classes)),
                 torch.from_numpy(seen.matrix),

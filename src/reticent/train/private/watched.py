@@ -3,7 +3,7 @@ r"""Train many private models on one of two neighbouring tables each, and keep w
 The strong adversary of [1]_ (Algorithm 1) knows both tables, the initial weights, who else takes part in a step,
 and every noisy sum that is released. So it can compute, at the weights of the moment, what either table would have
 released without noise; all that is left to it is the noise. A few numbers a step hold everything its
-likelihoods need, and :class:`~reticent.product.Trace` is made of them.
+likelihoods need, and :class:`~reticent.pool.Trace` is made of them.
 
 The models are never released: initialisation, coins, batches and noise come from seeds.
 
@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from reticent.errors import InvalidInput
-from reticent.product import Side, Trace, Truth
+from reticent.pool import Side, Trace, Truth
 from reticent.train._stack import View, batch_order
 from reticent.train._trial import made_with
 from reticent.train.engine import stacked_parameters
 from reticent.train.losses import loss_of
 from reticent.train.modules import laid_out, wants_channels_last
 from reticent.train.private._sums import Piece
+from reticent.train.private.clipping import Scaling
 from reticent.train.private.modules import (
     gradients_of_records,
     refuse_mixing,
@@ -37,7 +38,6 @@ from reticent.train.private.modules import (
 )
 from reticent.train.private.networks import Follower, gradients_of_batch
 from reticent.train.private.randomness import Batch, SeededRandomness, normal_filler
-from reticent.train.private.treatments import Scaling
 from reticent.train.recipes import Private, PrivateNetwork
 
 __all__ = [
@@ -84,14 +84,14 @@ class Neighbours:
 
 
 class _Models(Protocol):
-    """Models that are trained side by side: sums of treated gradients, and steps by what is released."""
+    """Models that are trained side by side: sums of clipped gradients, and steps by what is released."""
 
     def sums(self, index: Tensor, present: Tensor) -> Tensor:
-        """Return the sums of treated gradients, (M, P)."""
+        """Return the sums of clipped gradients, (M, P)."""
         ...
 
     def lengths(self, index: Tensor) -> Tensor:
-        """Return the lengths of treated gradients, (M, k)."""
+        """Return the lengths of clipped gradients, (M, k)."""
         ...
 
     def move(self, released: Tensor) -> None:
@@ -132,7 +132,7 @@ def watch_networks(
     centre, scale : Tensor, (d,), optional
         Every model sees ``(inputs - centre) / scale``.
     local : str, optional
-        Scale noise to records in place of the treatment's bound: empirical, not DP. ``"pair"`` takes the distance of the two shares at
+        Scale noise to records in place of the clipping's bound: empirical, not DP. ``"pair"`` takes the distance of the two shares at
         hand, as the source does; ``"own"`` the longest share in the table that is used, which is what a holder of
         that table can compute, and which differs between the tables.
     shuffled : bool
@@ -198,7 +198,7 @@ def shares_at_start(
     centre: Tensor | None = None,
     scale: Tensor | None = None,
 ) -> Tensor:
-    """Return the treated gradients of some records at the initial weights, (rows, P).
+    """Return the clipped gradients of some records at the initial weights, (rows, P).
 
     The neighbour with the largest gradient difference is chosen by them.
     """
@@ -442,15 +442,15 @@ def _flat(
 
 
 def _lengths(follower: Follower, pieces: Sequence[Sequence[Piece]]) -> Tensor:
-    """Return the lengths of single treated gradients, (M, k)."""
-    treatment = follower.recipe.treatment
-    if not isinstance(treatment, Scaling):
+    """Return the lengths of single clipped gradients, (M, k)."""
+    clipping = follower.recipe.clipping
+    if not isinstance(clipping, Scaling):
         raise InvalidInput(
-            f"the local sensitivity of {type(treatment).__name__} is not computed; use a treatment that scales gradients, such as Clip."
+            f"the local sensitivity of {type(clipping).__name__} is not computed; use a clipping that scales gradients, such as Clip."
         )
     squares = torch.stack([p.squares() for layer in pieces for p in layer]).sum(0)
     norm = squares.sqrt()
-    lengths: Tensor = norm * treatment.factor(norm)
+    lengths: Tensor = norm * clipping.factor(norm)
     return lengths
 
 

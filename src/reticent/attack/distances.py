@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from reticent.data._table import ColumnKind, Table
+from reticent.data import ColumnKind, Table
 from reticent.errors import InvalidInput, InvalidTable
 
 __all__ = [

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.data._distances import Dissimilarity, Records
-from reticent.data._table import Table
+from reticent.attack.distances import Dissimilarity, Records
+from reticent.data import Table
 from reticent.errors import InvalidInput, InvalidTable
 
 __all__ = ["Chosen", "ChosenPair", "most_dissimilar_pair", "most_dissimilar_record"]
@@ -111,7 +111,7 @@ def most_dissimilar_record(
 
     Examples
     --------
-    >>> from reticent.data import Gower
+    >>> from reticent.attack import Gower
     >>> ages = np.array([[31.0], [30.0], [90.0], [33.0]])
     >>> most_dissimilar_record(ages, Gower(), rng=np.random.default_rng(0)).row
     2
@@ -174,7 +174,7 @@ def most_dissimilar_pair(
 
     Examples
     --------
-    >>> from reticent.data import Gower
+    >>> from reticent.attack import Gower
     >>> ages, others = np.array([[31.0], [30.0], [33.0]]), np.array([[35.0], [90.0]])
     >>> pair = most_dissimilar_pair(ages, others, Gower(), rng=np.random.default_rng(0))
     >>> pair.row, pair.candidate, pair.dissimilarity

@@ -9,14 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.preprocessing import OrdinalEncoder
 
-from reticent._threads import one_thread
-from reticent.data._findings import Finding, Severity
-from reticent.data._split import Split
-from reticent.data._table import ColumnKind, Table
+from reticent.data import Finding, Severity, Split, as_numbers
+from reticent.run import one_thread
 
-__all__ = ["BlindBaseline", "as_numbers", "blind_baseline"]
+__all__ = ["BlindBaseline", "blind_baseline"]
 
 PERMUTATIONS = 999
 MOST_ROWS = 40_000
@@ -112,26 +109,6 @@ def blind_baseline(split: Split, *, rng: np.random.Generator) -> BlindBaseline:
     return BlindBaseline(
         accuracy=float(np.mean(accuracies)), p_value=min(1.0, 2 * min(p_values))
     )
-
-
-def as_numbers(table: Table) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the records as numbers for a tree ensemble, target last, and which columns are categories."""
-    frame = table.features
-    names = table.schema.names(ColumnKind.CATEGORICAL)
-    is_categorical = np.array([c in names for c in frame.columns] + [True])
-    matrix = np.empty((len(table), frame.shape[1] + 1))
-    for j, column in enumerate(frame.columns):
-        if is_categorical[j]:
-            codes = OrdinalEncoder().fit_transform(
-                frame[[column]].fillna("\0missing").astype(str)
-            )[:, 0]
-            # The booster takes at most 255 categories; a longer tail is one category.
-            order = np.argsort(np.argsort(-np.bincount(codes.astype(int))))
-            matrix[:, j] = np.minimum(order[codes.astype(int)], 253)
-        else:
-            matrix[:, j] = frame[column]
-    matrix[:, -1] = np.minimum(table.target, 253)
-    return matrix, is_categorical
 
 
 def _permutation_test(

@@ -10,16 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import nan_euclidean_distances
 
-from reticent._random import stream
-from reticent.data import (
-    Dissimilarity,
-    Euclidean,
-    Gower,
-    StructuralSimilarity,
-    builtin_table,
-    table_from_frame,
-)
+from reticent.attack import Dissimilarity, Euclidean, Gower, StructuralSimilarity
+from reticent.data import builtin_table, table_from_frame
 from reticent.errors import InvalidInput, InvalidTable
+from reticent.run import stream
 
 SMALL = StructuralSimilarity(shape=(13, 12), dynamic_range=255)
 
@@ -287,7 +281,7 @@ def test_images_as_rows_columns_and_tables_are_the_same(monkeypatch):
     table = table_from_frame(frame, target=[0, 1] * 3)
     for other in (flat, frame, table):
         np.testing.assert_array_equal(SMALL.between(other, x), expected)
-    monkeypatch.setattr("reticent.data._distances.BLOCK", 7)  # a row at a time
+    monkeypatch.setattr("reticent.attack.distances.BLOCK", 7)  # a row at a time
     np.testing.assert_allclose(SMALL.between(x, x), expected, atol=1e-13)
 
 

@@ -1,12 +1,12 @@
-"""What whoever trained a product promises about it, with all that the promise rests on."""
+"""What whoever trained a product guarantees about it, with all that the guarantee rests on."""
 
 from dataclasses import dataclass
 
-__all__ = ["Promise"]
+__all__ = ["Guarantee"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Promise:
+class Guarantee:
     """The guarantee that travels with a product.
 
     It speaks of every attack, whatever an attacker knows, and of nothing that was measured.

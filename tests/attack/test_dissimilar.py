@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reticent._random import stream
-from reticent.data import (
+from reticent.attack import (
     Euclidean,
     Gower,
     StructuralSimilarity,
     most_dissimilar_pair,
     most_dissimilar_record,
-    table_from_frame,
 )
+from reticent.data import table_from_frame
 from reticent.errors import InvalidInput, InvalidTable
+from reticent.run import stream
 
 SMALL = StructuralSimilarity(shape=(11, 11), dynamic_range=1)
 

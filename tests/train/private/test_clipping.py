@@ -6,12 +6,12 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 
-from per_record import TREATMENTS, close, treated  # noqa: E402
+from per_record import TREATMENTS, close, treated
 
-from reticent.account import Relation  # noqa: E402
-from reticent.errors import InvalidInput  # noqa: E402
-from reticent.train.private._sums import Column, Outer, Whole, treated_sums  # noqa: E402
-from reticent.train.private.treatments import (  # noqa: E402
+from reticent.account import Relation
+from reticent.errors import InvalidInput
+from reticent.train.private._sums import Column, Outer, Whole, clipped_sums
+from reticent.train.private.clipping import (
     Automatic,
     Clip,
     ClipThenTanh,
@@ -47,36 +47,36 @@ def adversarial(generator):
     )
 
 
-def sums_of(treatment, gradients, margin=0.0):
+def sums_of(clipping, gradients, margin=0.0):
     pieces = [
         [Whole(gradients=part[None])] for part in torch.split(gradients, SIZES, dim=1)
     ]
     present = torch.ones(1, len(gradients), dtype=torch.bool)
-    sums = treated_sums(treatment, pieces, present, margin=margin)
+    sums = clipped_sums(clipping, pieces, present, margin=margin)
     return torch.cat([s.formed().flatten() for layer in sums for s in layer])
 
 
 @pytest.mark.parametrize("name", TREATMENTS)
 def test_no_gradient_gets_past_the_bound(name, seed):
-    treatment = TREATMENTS[name]
+    clipping = TREATMENTS[name]
     gradients = adversarial(torch.Generator().manual_seed(seed))
-    bound = treatment.bound(SIZES)
+    bound = clipping.bound(SIZES)
     for gradient in gradients:
-        out = sums_of(treatment, gradient[None])
+        out = sums_of(clipping, gradient[None])
         assert torch.isfinite(out).all()
         assert float(out.double().norm()) <= bound * (1 + 1e-6)
-        assert float(sums_of(treatment, gradient[None], margin=1e-4).norm()) <= bound
+        assert float(sums_of(clipping, gradient[None], margin=1e-4).norm()) <= bound
 
 
 @pytest.mark.parametrize("name", TREATMENTS)
 def test_no_two_gradients_differ_by_more_than_the_sensitivity_to_a_replacement(
     name, seed
 ):
-    treatment = TREATMENTS[name]
+    clipping = TREATMENTS[name]
     gradients = adversarial(torch.Generator().manual_seed(seed))
-    outs = torch.stack([sums_of(treatment, g[None]) for g in gradients]).double()
+    outs = torch.stack([sums_of(clipping, g[None]) for g in gradients]).double()
     largest = float(torch.cdist(outs, outs).max())
-    declared = sensitivity(treatment, SIZES, Relation.REPLACE)
+    declared = sensitivity(clipping, SIZES, Relation.REPLACE)
     assert largest <= declared * (1 + 1e-6)
     assert largest >= 0.4 * declared  # the bound is no idle one
 
@@ -84,18 +84,18 @@ def test_no_two_gradients_differ_by_more_than_the_sensitivity_to_a_replacement(
 @pytest.mark.parametrize("name", TREATMENTS)
 def test_some_gradient_comes_close_to_the_bound(name):
     """Else noise would be wasted: the declared bound is the smallest that holds."""
-    treatment = TREATMENTS[name]
+    clipping = TREATMENTS[name]
     equal = torch.full((1, sum(SIZES)), 1e4)
-    reached = float(sums_of(treatment, equal).norm())
-    assert reached == pytest.approx(treatment.bound(SIZES), rel=1e-4)
+    reached = float(sums_of(clipping, equal).norm())
+    assert reached == pytest.approx(clipping.bound(SIZES), rel=1e-4)
 
 
 @pytest.mark.parametrize("name", TREATMENTS)
 def test_sum_equals_the_naive_one(name, seed):
-    treatment = TREATMENTS[name]
+    clipping = TREATMENTS[name]
     gradients = adversarial(torch.Generator().manual_seed(seed))
-    naive = sum(treated(treatment, torch.split(g, SIZES)) for g in gradients[:9])
-    assert close(sums_of(treatment, gradients[:9]).double(), naive)
+    naive = sum(treated(clipping, torch.split(g, SIZES)) for g in gradients[:9])
+    assert close(sums_of(clipping, gradients[:9]).double(), naive)
 
 
 @pytest.mark.parametrize("scale", [0.01, 0.2, 1.0, 5.0])
@@ -109,9 +109,9 @@ def test_outer_products_equal_the_gradients_they_stand_for(name, scale, seed):
     short = [[Outer(above=above, below=below), Column(above=above)]]
     weights = torch.einsum("mob,mib->mboi", above, below)
     full = [[Whole(gradients=weights), Whole(gradients=above.transpose(1, 2))]]
-    treatment = TREATMENTS[name]
-    found = treated_sums(treatment, short, present, margin=0.0)
-    wanted = treated_sums(treatment, full, present, margin=0.0)
+    clipping = TREATMENTS[name]
+    found = clipped_sums(clipping, short, present, margin=0.0)
+    wanted = clipped_sums(clipping, full, present, margin=0.0)
     for one, other in zip(found[0], wanted[0], strict=True):
         assert one.shape == one.formed().shape
         assert close(one.formed().flatten(), other.formed().flatten())
@@ -123,12 +123,12 @@ def test_a_record_that_breaks_arithmetic_counts_as_nothing():
     broken[0, 1, 1] = math.inf
     present = torch.ones(1, 3, dtype=torch.bool)
     without = torch.tensor([[True, False, True]])
-    for name, treatment in TREATMENTS.items():
-        found = treated_sums(
-            treatment, [[Outer(above=above, below=broken)]], present, margin=0.0
+    for name, clipping in TREATMENTS.items():
+        found = clipped_sums(
+            clipping, [[Outer(above=above, below=broken)]], present, margin=0.0
         )
-        wanted = treated_sums(
-            treatment, [[Outer(above=above, below=below)]], without, margin=0.0
+        wanted = clipped_sums(
+            clipping, [[Outer(above=above, below=below)]], without, margin=0.0
         )
         assert torch.allclose(found[0][0].formed(), wanted[0][0].formed()), name
 

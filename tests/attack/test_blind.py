@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from reticent._random import stream
-from reticent.data import Severity, Split, blind_baseline, table_from_frame
-from reticent.data._blind import PERMUTATIONS, _permutation_test
+from reticent.attack import blind_baseline
+from reticent.attack.blind import PERMUTATIONS, _permutation_test
+from reticent.data import Severity, Split, table_from_frame
+from reticent.run import stream
 from reticent.testing import FALSE_ALARM
 
 HALVES = (0.5, 0.5, 0.0)

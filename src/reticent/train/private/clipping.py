@@ -1,6 +1,6 @@
-r"""What is done to the gradient of one record before it is summed: treatments that state their sensitivity.
+r"""What is done to the gradient of one record before it is summed: clippings that state their sensitivity.
 
-A treatment bounds how long a record's treated gradient can be, whatever the record; noise is scaled to
+A clipping bounds how long a record's clipped gradient can be, whatever the record; noise is scaled to
 that bound and to nothing else, so that noise and accounting cannot disagree. Sizes are
 the numbers of parameters of each layer.
 
@@ -28,13 +28,13 @@ __all__ = [
     "Automatic",
     "Clip",
     "ClipThenTanh",
+    "Clipping",
     "Filter",
     "PerLayer",
     "Scaling",
     "Sigmoid",
     "Tanh",
     "TanhThenClip",
-    "Treatment",
     "sensitivity",
 ]
 
@@ -42,17 +42,17 @@ Array = Any  # of torch or numpy: a factor is a formula
 
 
 @runtime_checkable
-class Treatment(Protocol):
+class Clipping(Protocol):
     """What bounds the influence of a record on a step."""
 
     def bound(self, sizes: Sequence[int]) -> float:
-        """Return the largest length of a treated gradient."""
+        """Return the largest length of a clipped gradient."""
         ...
 
 
 @runtime_checkable
-class Scaling(Treatment, Protocol):
-    """A treatment that shortens a gradient without turning it."""
+class Scaling(Clipping, Protocol):
+    """A clipping that shortens a gradient without turning it."""
 
     def factor(self, norm: Array) -> Array:
         """Return by what gradients of these lengths are multiplied."""
@@ -60,16 +60,16 @@ class Scaling(Treatment, Protocol):
 
 
 def sensitivity(
-    treatment: Treatment, sizes: Sequence[int], relation: "Relation"
+    clipping: Clipping, sizes: Sequence[int], relation: "Relation"
 ) -> float:
-    """Return by how much a neighbour can move the sum of treated gradients.
+    """Return by how much a neighbour can move the sum of clipped gradients.
 
-    A record that comes or goes moves it by one treated gradient, one that is replaced by two; what
+    A record that comes or goes moves it by one clipped gradient, one that is replaced by two; what
     a sigmoid lets through has one sign, so that two never add up.
 
     Parameters
     ----------
-    treatment : Treatment
+    clipping : Clipping
         What is done to each gradient.
     sizes : sequence of int
         Parameters of each layer.
@@ -86,8 +86,8 @@ def sensitivity(
     """
     from reticent.account import Relation
 
-    bound = treatment.bound(sizes)
-    if relation == Relation.ADD_REMOVE or isinstance(treatment, Sigmoid):
+    bound = clipping.bound(sizes)
+    if relation == Relation.ADD_REMOVE or isinstance(clipping, Sigmoid):
         return bound
     return 2 * bound
 
@@ -187,7 +187,7 @@ class PerLayer:
 
 @dataclass(frozen=True, kw_only=True)
 class Filter:
-    """What the element-wise treatments share: c tanh(g / k).
+    """What the element-wise clippings share: c tanh(g / k).
 
     Parameters
     ----------
@@ -257,17 +257,17 @@ class ClipThenTanh(ClippedFilter):
     def bound(self, sizes: Sequence[int]) -> float:
         r"""Return :math:`c\sqrt n\,\tanh(C/(k\sqrt n))`.
 
-        The square of tanh is concave in the square of its argument, so that the longest treated gradient
+        The square of tanh is concave in the square of its argument, so that the longest clipped gradient
         has equal elements.
         """
         root = math.sqrt(sum(sizes))
         return self.scale * root * math.tanh(self.norm / (self.width * root))
 
 
-def _positive(treatment: object, *names: str) -> None:
+def _positive(clipping: object, *names: str) -> None:
     for name in names:
-        value = getattr(treatment, name)
+        value = getattr(clipping, name)
         if not (value > 0 and math.isfinite(value)):
             raise InvalidInput(
-                f"{name} of {type(treatment).__name__} is {value}, but a bound on gradients is a positive number."
+                f"{name} of {type(clipping).__name__} is {value}, but a bound on gradients is a positive number."
             )
