@@ -1,4 +1,4 @@
-"""The whole audit of a table, and how its time grows with the number of records."""
+"""Time the whole audit of a table, and show how the time grows with the number of records."""
 
 import time
 
@@ -19,12 +19,12 @@ def run(sizes: tuple[int, ...] = (5_000, 20_000, 80_000)) -> list[str]:
         X, y = make_classification(n, n_features=20, random_state=0)
         table = table_from_frame(pd.DataFrame(X).add_prefix("x"), target=y)
         started = time.perf_counter()
-        run_audit(table, AuditPlan(trainer=trainer, rounds=1, workers=1))
+        run_audit(table, AuditPlan(trainer=trainer, rounds=1))
         seconds = time.perf_counter() - started
         first = first or seconds / n
         lines.append(
             f"| audit of {n:,} records, logistic regression, one round per regime | {seconds:.1f} s | "
-            f"{seconds / n / first:.2f} x the time per record of the first |"
+            f"{seconds / n / first:.2f} x the time per record of the first line |"
         )
     return lines
 

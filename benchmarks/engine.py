@@ -1,7 +1,7 @@
-"""Many networks at once against the same networks one after another.
+"""Compare many networks trained at once with the same networks trained one after another.
 
-Ratios within one run; CPU time per model-step on one thread, variants in turn, the smallest
-kept, unless wall time is named.
+Ratios are taken within one run. Times are CPU time per model-step on one thread, unless wall time
+is named; the variants take turns, and the smallest time of each counts.
 """
 
 import math
@@ -20,7 +20,10 @@ from reticent.train import SGD, Network, NetworkTrainer, Training, train_many
 from reticent.train.engine import train_networks
 from reticent.train.modules import train_modules
 
-ROWS, COLUMNS, EPOCHS, ROUNDS = 4_000, 100, 4, 4
+ROWS = 4_000
+COLUMNS = 100
+EPOCHS = 4
+ROUNDS = 4  # of which the fastest counts: other work on a shared machine only adds time
 
 
 def run() -> list[str]:
@@ -61,7 +64,7 @@ def _networks() -> list[str]:
 
 
 def _two_processes(models: int = 100, epochs: int = 10) -> str:
-    """Both sides get two processes that are already warm; wall time until both are done."""
+    """Give both sides two warm processes, and measure the wall time until both are done."""
     recipe = Network(hidden=(8,), epochs=epochs, batch=128, optimiser=SGD())
     best: dict[str, float] = {}
     context = multiprocessing.get_context("spawn")
@@ -131,8 +134,8 @@ def _convolutions() -> str:
 def _growth() -> list[str]:
     """Time of a whole pool, encoding and answers included, as one of its sizes doubles."""
     base = {"models": 50, "records": 4_000, "epochs": 8}
-    # Where epochs grow there are more from the start, else encoding and answers, which do not
-    # grow with them, would flatter the slope.
+    # The number of epochs starts higher, because encoding and answers, which do not grow with it,
+    # would make the slope look smaller.
     starts = base | {"epochs": 32}
     best: dict[tuple[str, int], float] = {}
     for _ in range(2):
@@ -247,7 +250,7 @@ def _loop(
     batch: int,
     epochs: int = 2 * EPOCHS,
 ) -> float:
-    """Return the time per step of PyTorch as everybody writes it."""
+    """Return the time per step of an ordinary PyTorch training loop."""
     y = targets.argmax(1)
     optimiser = torch.optim.SGD(net.parameters(), lr=0.01)
     loss = nn.CrossEntropyLoss()
@@ -269,7 +272,7 @@ def _warm_up(_: int) -> None:
     recipe = Network(hidden=(8,), epochs=1, batch=128, optimiser=SGD())
     _loop_models(1, recipe)
     _group(2, recipe)
-    time.sleep(1)  # so that one process does not take the other's warm-up, too
+    time.sleep(1)  # so that one process does not take the warm-up of the other as well
 
 
 def _loop_models(models: int, recipe: Network) -> None:

@@ -1,4 +1,4 @@
-"""Exact LTU accuracy with interval and individual scores, against scikit-learn's AUC."""
+"""Time the exact LTU accuracy, with its interval and individual scores, against scikit-learn's AUC."""
 
 import resource
 import time
@@ -10,7 +10,7 @@ from reticent.evidence import individual_privacy, ltu_accuracy, pair_wins
 
 
 def run(n: int = 1_000_000, repeats: int = 3) -> list[str]:
-    """Time both in turn in one run; return lines of a table."""
+    """Time both in turn in one run, and return the lines of a table."""
     rng = np.random.default_rng(0)
     lines = []
     for name, d, r in (

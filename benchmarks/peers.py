@@ -1,12 +1,12 @@
-"""Side by side with the strongest peers that can be installed: equal targets, equal pools, one run.
+"""Compare reticent with the strongest peers that can be installed: equal targets, equal pools, one run.
 
     python benchmarks/peers.py --python path/to/the/peers/python
 
 The peers live in an environment of their own (peers_requirements.txt), named by --python or by
-PEERS_PYTHON; without it only reticent's attacks run. Every attack, ours or theirs, hands in one
+PEERS_PYTHON; without it only reticent's attacks run. Every attack, ours or theirs, gives one
 score per record; AUC and true-positive rates are computed here, by one implementation. Shadow
-models have the same recipe and training size everywhere; SACRO-ML trains its own, PrivacyGuard
-gets the answers of ours. CPU seconds hold the training of the shadows.
+models have the same recipe and training size everywhere; SACRO-ML trains its own, and PrivacyGuard
+gets the answers of ours. CPU seconds include the training of the shadow models.
 """
 
 import argparse
@@ -66,11 +66,11 @@ class Row:
 
 
 class Absent(Exception):
-    """Data that are not at hand."""
+    """The data of a target are missing on this machine."""
 
 
 def forest(seed: int) -> Records:
-    """The anchor: the data and split the peers were first measured on (seed 0)."""
+    """Return the made-up data and split that the peers were first measured on (seed 0)."""
     X, y = make_classification(
         8000, n_features=20, n_informative=10, n_redundant=4, n_classes=3, flip_y=0.15,
         class_sep=0.8, random_state=seed,
@@ -81,7 +81,7 @@ def forest(seed: int) -> Records:
 
 
 def adult(seed: int) -> Records:
-    """5,000 + 5,000 records of Adult, one-hot encoded; no record twice."""
+    """Return 5,000 + 5,000 records of Adult, one-hot encoded and without duplicates."""
     path = DATA / "adult" / "adult.csv.gz"
     if not path.exists():
         raise Absent("the Adult table is not beside the project")
@@ -92,18 +92,18 @@ def adult(seed: int) -> Records:
 
 
 def location(seed: int) -> Records:
-    """Binary records like Location-30: 446 places, 30 kinds of people, alike but for a few places."""
+    """Return binary records like Location-30: 446 places and 30 kinds of people, who differ in few places."""
     rng = np.random.default_rng(seed)
     popular = rng.beta(0.6, 3.0, size=446)
-    own = rng.permuted(np.tile(popular, (30, 1)), axis=1)
-    visits = np.where(rng.random((30, 446)) < 0.91, popular, own)
+    peculiar = rng.permuted(np.tile(popular, (30, 1)), axis=1)
+    visits = np.where(rng.random((30, 446)) < 0.91, popular, peculiar)
     y = rng.integers(30, size=3400)
     X = (rng.random((3400, 446)) < visits[y]).astype(float)
     return _drawn(X, y, 2400, seed)
 
 
 def cifar10(seed: int) -> Records:
-    """2,000 + 2,000 images of CIFAR-10 as features of a network trained on other images."""
+    """Return 2,000 + 2,000 images of CIFAR-10, as features of a network that was trained on other images."""
     path = DATA / "cifar10_efflite0" / "features.npz"
     if not path.exists():
         raise Absent("the CIFAR-10 features are not beside the project")
@@ -115,10 +115,10 @@ def cifar10(seed: int) -> Records:
 
 
 def _drawn(X: np.ndarray, y: np.ndarray, audited: int, seed: int) -> Records:
-    """Return audited records in random order, and 1,000 others as population."""
+    """Return the audited records in random order, and 1,000 others as the population."""
     order = np.random.default_rng(seed).permutation(len(y))
-    its, rest = order[:audited], order[audited : audited + 1000]
-    return X[its], y[its], X[rest], y[rest]
+    first, rest = order[:audited], order[audited : audited + 1000]
+    return X[first], y[first], X[rest], y[rest]
 
 
 TARGETS: dict[str, Callable[[int], Records]] = {
@@ -162,15 +162,15 @@ def play(name: str, seed: int, python: str | None, folder: Path) -> list[Row]:
                 f"{name}, seed {seed}: train {train:.3f}, test {test:.3f}", flush=True
             )
     each = spent / most
-    found: list[Row] = []
+    judged: list[Row] = []
 
     def judge(side: str, attack: str, models: int, cpu: float, s: np.ndarray) -> None:
-        seen = np.isfinite(s) | np.isinf(s)
-        d, r = s[tags & seen], s[~tags & seen]
+        scored = np.isfinite(s) | np.isinf(s)  # NaN: the attack gave no score
+        d, r = s[tags & scored], s[~tags & scored]
         auc = ltu_accuracy(d, r, level=0.95)
         rates = [tpr_at_fpr(d, r, fpr=f, level=0.95).value for f in (0.01, 0.001)]
         values = (auc.value, rates[0], rates[1])
-        found.append(
+        judged.append(
             Row(
                 target=name, seed=seed, side=side, attack=attack, models=models, values=values,
                 low=auc.low, high=auc.high, cpu=cpu,
@@ -198,23 +198,23 @@ def play(name: str, seed: int, python: str | None, folder: Path) -> list[Row]:
             truth_of_population=np.stack(z), sizes=np.array(SIZES), seconds_per_model=each,
             answers=np.stack(p).astype(np.float32),
         )  # fmt: skip
-        one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         subprocess.run(
             [python, HERE / "peers_theirs.py", source, goal],
             check=True,
-            env={**os.environ, **one},
+            env={**os.environ, **one_thread},
         )
-        told = json.loads(goal.read_text())
-        for failure in told["failures"]:
+        theirs = json.loads(goal.read_text())
+        for failure in theirs["failures"]:
             print(f"a peer failed: {failure}", flush=True)
-        for it in told["answers"]:
-            scores = np.asarray(it["scores"], dtype=np.float64)
-            judge("peer", it["attack"], it["models"], it["cpu"], scores)
-    return found
+        for answer in theirs["answers"]:
+            scores = np.asarray(answer["scores"], dtype=np.float64)
+            judge("peer", answer["attack"], answer["models"], answer["cpu"], scores)
+    return judged
 
 
 def interval(values: list[float]) -> tuple[float, float, float]:
-    """Return the mean over seeds and Student's 95 % interval; without repetition, no interval."""
+    """Return the mean over seeds and Student's 95 % interval; with one seed there is no interval."""
     v = np.asarray(values)
     if len(v) < 2:
         return float(v.mean()), float("nan"), float("nan")
@@ -223,7 +223,7 @@ def interval(values: list[float]) -> tuple[float, float, float]:
 
 
 def table(rows: list[Row]) -> list[str]:
-    """Return the table of one target, strongest first; means over seeds."""
+    """Return the table of one target, with means over seeds and the strongest attack first."""
     cells: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
         cells.setdefault((row.side, row.attack, row.models), []).append(row)
@@ -234,16 +234,16 @@ def table(rows: list[Row]) -> list[str]:
         "| attack | models | AUC [95 %] | TPR at 1 % | TPR at 0.1 % | CPU s |",
         "|---|---|---|---|---|---|",
     ]
-    for (side, attack, models), its in ranked:
-        auc, low, high = interval([r.values[0] for r in its])
-        if len(its) == 1:
-            low, high = its[0].low, its[0].high
+    for (side, attack, models), cell in ranked:
+        auc, low, high = interval([r.values[0] for r in cell])
+        if len(cell) == 1:
+            low, high = cell[0].low, cell[0].high
         one, tenth, cpu = (
             float(np.mean(v))
             for v in (
-                [r.values[1] for r in its],
-                [r.values[2] for r in its],
-                [r.cpu for r in its],
+                [r.values[1] for r in cell],
+                [r.values[2] for r in cell],
+                [r.cpu for r in cell],
             )
         )
         name = f"**reticent {attack}**" if side == "reticent" else attack
@@ -254,22 +254,24 @@ def table(rows: list[Row]) -> list[str]:
 
 
 def compare(rows: list[Row], ours: int, theirs: int) -> list[str]:
-    """Return, per measure, our best attack less their best, paired by seed.
+    """Return, per measure, the difference between our best attack and theirs, paired by seed.
 
-    Best is the attack with the largest mean over seeds: one attack a side and measure, chosen
-    alike on both sides. Attacks without shadows compete too.
+    The best attack has the largest mean over seeds; there is one per side and measure, chosen in
+    the same way on both sides. Attacks without shadow models compete as well.
     """
     lines = []
     for k, measure in enumerate(MEASURES):
         best = {}
         for side, models in (("reticent", ours), ("peer", theirs)):
-            its: dict[str, dict[int, float]] = {}
+            by_attack: dict[str, dict[int, float]] = {}
             for row in rows:
                 if row.side == side and row.models in (0, models):
-                    its.setdefault(row.attack, {})[row.seed] = row.values[k]
-            if not its:
+                    by_attack.setdefault(row.attack, {})[row.seed] = row.values[k]
+            if not by_attack:
                 return []
-            best[side] = max(its.items(), key=lambda it: np.mean(list(it[1].values())))
+            best[side] = max(
+                by_attack.items(), key=lambda it: np.mean(list(it[1].values()))
+            )
         (mine, a), (other, b) = best["reticent"], best["peer"]
         mean, low, high = interval([a[s] - b[s] for s in a if s in b])
         span = "" if np.isnan(low) else f" [{low:+.3f}, {high:+.3f}]"
@@ -292,7 +294,7 @@ def main() -> None:
     warnings.filterwarnings("ignore", message=".*Maximum iterations.*")
     if not options.python:
         print(
-            "The peers were not run: no --python and no PEERS_PYTHON. reticent alone:"
+            "The peers were not run, because neither --python nor PEERS_PYTHON names their interpreter. These are reticent's attacks:"
         )
     with tempfile.TemporaryDirectory() as scratch, threadpool_limits(1):
         folder = options.keep or Path(scratch)

@@ -1,9 +1,9 @@
-"""The peers' side of benchmarks/peers.py: read a target, attack it with other libraries.
+"""Run the peers for benchmarks/peers.py: read a target and attack it with other libraries.
 
     python benchmarks/peers_theirs.py target.npz out.json
 
-Run by an interpreter that has the peers (peers_requirements.txt) and needs no reticent. It says
-one score per record and attack, NaN where an attack scores none; it judges nothing.
+It is run by an interpreter that has the peers (peers_requirements.txt) and does not need reticent. It
+writes one score per record and attack, NaN where an attack gives none, and judges nothing.
 """
 
 import json
@@ -31,24 +31,24 @@ RECIPES: dict[str, Callable[[int], ClassifierMixin]] = {
 }
 """How the released model and every shadow model of a target are trained."""
 
-FLOOR = 1e-6  # as reticent's: both sides take the same logits from the same pool
+FLOOR = 1e-6  # the same as reticent's, so that both sides take the same logits from the same pool
 
 Answer = tuple[str, int, float, np.ndarray]
 """Attack, shadow models used, CPU seconds, a score per record."""
 
 
 def cpu_seconds() -> float:
-    """Return CPU time of this process and of the children it has waited for."""
+    """Return the CPU time of this process and of the children that it has waited for."""
     return sum(os.times()[:4])
 
 
 def sacro(
     model: ClassifierMixin, data: dict[str, np.ndarray], sizes: list[int]
 ) -> Iterator[Answer]:
-    """SACRO-ML: it trains its own shadows, once for all of its attacks on this target.
+    """Attack with SACRO-ML, which trains its own shadow models, once for all of its attacks on this target.
 
-    The folder is new for each target; within one target the shadows in it are the right ones.
-    Training is timed apart and charged to each attack for the number of models it uses.
+    The folder is new for each target, so the shadow models in it belong to this target.
+    Training is timed separately, and charged to each attack by the number of models it uses.
     """
     from sacroml.attacks import utils
     from sacroml.attacks.likelihood_attack import LIRAAttack
@@ -78,10 +78,10 @@ def sacro(
             )
         )
         individual = attack.attack_metrics[0]["individual"]
-        found = np.empty(len(y))
-        found[tags] = np.asarray(individual["member_prob"])[: tags.sum()]
-        found[~tags] = np.asarray(individual["member_prob"])[tags.sum() :]
-        return found
+        by_record = np.empty(len(y))
+        by_record[tags] = np.asarray(individual["member_prob"])[: tags.sum()]
+        by_record[~tags] = np.asarray(individual["member_prob"])[tags.sum() :]
+        return by_record
 
     most = max(sizes)
     plans = [
@@ -92,7 +92,7 @@ def sacro(
     with tempfile.TemporaryDirectory() as folder:
         for name, mode, fixed, models in sorted(plans, key=lambda plan: -plan[3]):
             started, trained = cpu_seconds(), len(spent)
-            found = scores(
+            by_record = scores(
                 LIRAAttack(
                     n_shadow_models=models,
                     mode=mode,
@@ -102,22 +102,23 @@ def sacro(
                     output_dir=folder,
                 )
             )
-            own = cpu_seconds() - started - sum(spent[trained:])
-            yield f"SACRO-ML {name}", models, own + spent[0] * models / most, found
+            attacking = cpu_seconds() - started - sum(spent[trained:])
+            cpu = attacking + spent[0] * models / most
+            yield f"SACRO-ML {name}", models, cpu, by_record
     with tempfile.TemporaryDirectory() as folder:
         started = cpu_seconds()
         attack = QMIAAttack(
             report_individual=True, write_report=False, output_dir=folder
         )
-        found = scores(attack)
-        yield "SACRO-ML quantile", 0, cpu_seconds() - started, found
+        by_record = scores(attack)
+        yield "SACRO-ML quantile", 0, cpu_seconds() - started, by_record
     utils.train_shadow_models = train
 
 
 def privacyguard(
     model: ClassifierMixin, data: dict[str, np.ndarray], sizes: list[int]
 ) -> Iterator[Answer]:
-    """PrivacyGuard: it takes scores, so it gets those of reticent's own pool, and pays for them."""
+    """Attack with PrivacyGuard, which takes scores: it gets those of reticent's pool, and their cost is charged to it."""
     import pandas as pd
     from privacy_guard.analysis.mia.aggregate_analysis_input import AggregationType
     from privacy_guard.attacks.lira_attack import LiraAttack
@@ -133,10 +134,10 @@ def privacyguard(
 
     def answer(attack: Any) -> np.ndarray:
         attack.run_attack()
-        found = np.full(len(tags), np.nan)
+        by_record = np.full(len(tags), np.nan)
         for frame in (attack.df_train_merge, attack.df_test_merge):
-            found[frame["user_id"]] = frame["score"]
-        return found
+            by_record[frame["user_id"]] = frame["score"]
+        return by_record
 
     for models in sizes:
         truth, masks = data["truth_of_pool"][:models], data["masks"][:models]
@@ -144,11 +145,11 @@ def privacyguard(
         started = cpu_seconds()
         columns = {"user_id": np.arange(len(tags)), "score_orig": logit(data["truth"])}
         for side, chosen in (("in", masks), ("out", ~masks)):
-            its = np.ma.masked_array(phi, ~chosen)
-            columns[f"score_mean_{side}"] = its.mean(axis=0).filled(np.nan)
-            columns[f"score_std_{side}"] = its.std(axis=0, ddof=1).filled(np.nan)
+            of_side = np.ma.masked_array(phi, ~chosen)
+            columns[f"score_mean_{side}"] = of_side.mean(axis=0).filled(np.nan)
+            columns[f"score_std_{side}"] = of_side.std(axis=0, ddof=1).filled(np.nan)
         frame = pd.DataFrame(columns)
-        found = answer(
+        by_record = answer(
             LiraAttack(
                 frame[tags].copy(),
                 frame[~tags].copy(),
@@ -158,12 +159,12 @@ def privacyguard(
                 online_attack=True,
             )
         )
-        own = cpu_seconds() - started
+        cpu = cpu_seconds() - started + models * price
         yield (
             "PrivacyGuard LiRA online, fixed variance (our pool)",
             models,
-            own + models * price,
-            found,
+            cpu,
+            by_record,
         )
 
         started = cpu_seconds()
@@ -177,7 +178,7 @@ def privacyguard(
             pd.DataFrame(part).clip(lower=FLOOR) for part in (records, others)
         )
         frame["user_id"] = np.arange(len(tags))
-        found = answer(
+        by_record = answer(
             RmiaAttack(
                 frame[tags],
                 frame[~tags],
@@ -187,14 +188,14 @@ def privacyguard(
                 online=True,
             )
         )
-        own = cpu_seconds() - started
-        yield "PrivacyGuard RMIA online (our pool)", models, own + models * price, found
+        cpu = cpu_seconds() - started + models * price
+        yield "PrivacyGuard RMIA online (our pool)", models, cpu, by_record
 
 
 def art(
     model: ClassifierMixin, data: dict[str, np.ndarray], sizes: list[int]
 ) -> Iterator[Answer]:
-    """ART: learns from one half of members and non-members, scores the other half."""
+    """Attack with ART, which learns from one half of the members and non-members and scores the other half."""
     from art.attacks.inference.membership_inference import MembershipInferenceBlackBox
     from art.estimators.classification.scikitlearn import SklearnClassifier
 
@@ -208,13 +209,13 @@ def art(
     )
     inside, outside = shown & tags, shown & ~tags
     attack.fit(X[inside], y[inside], X[outside], y[outside])
-    found = np.full(len(y), np.nan)
-    found[~shown] = attack.infer(X[~shown], y[~shown], probabilities=True).ravel()
-    yield "ART gradient boosting", 0, cpu_seconds() - started, found
+    by_record = np.full(len(y), np.nan)
+    by_record[~shown] = attack.infer(X[~shown], y[~shown], probabilities=True).ravel()
+    yield "ART gradient boosting", 0, cpu_seconds() - started, by_record
 
 
 def main(source: Path, goal: Path) -> None:
-    """Attack one target with every peer; a peer that fails is named with its reason."""
+    """Attack one target with every peer; name each peer that fails, with the reason."""
     with np.load(source) as stored:
         data = {name: stored[name] for name in stored.files}
     tags = data["tags"]
@@ -225,8 +226,8 @@ def main(source: Path, goal: Path) -> None:
     apart = float(abs(truth - data["truth"]).max())
     if apart > 1e-6:
         sys.exit(
-            f"the released model trained here answers up to {apart:.2g} otherwise than the one "
-            "it should be, so the targets differ; install the same scikit-learn on both sides."
+            f"the answers of the released model trained here differ by up to {apart:.2g} from those of the original, "
+            "so the targets differ; install the same scikit-learn on both sides."
         )
     answers, failures = [], []
     for peer in (sacro, privacyguard, art):

@@ -1,8 +1,8 @@
-"""Private steps against plain ones, and against Opacus.
+"""Compare private steps with plain ones, and with those of Opacus.
 
-Ratios within one run; CPU time per model-step on one thread, variants in turn, the smallest kept.
-Both sides see the same records in batches of the same expected size; Opacus' data loader is left out,
-its batches are given to it.
+Ratios are taken within one run. Times are CPU time per model-step on one thread; the variants take turns, and
+the smallest time of each counts. Both sides see the same records in batches of the same expected size. Opacus
+gets its batches directly, without its data loader.
 """
 
 import itertools
@@ -23,7 +23,7 @@ from reticent.train.private.modules import train_modules_privately
 from reticent.train.private.networks import train_privately
 from reticent.train.recipes import SGD, Network, PrivateModule, PrivateNetwork, Training
 
-ROUNDS = 8
+ROUNDS = 8  # of which the fastest counts: other work on a shared machine only adds time
 Run = Callable[[], int]  # trains, and returns how many model-steps it took
 
 
@@ -41,7 +41,7 @@ def run() -> list[str]:
 
 
 def _one_step() -> list[str]:
-    """A single network, 784-512-256-10 at batch 256."""
+    """Time a single network, 784-512-256-10 at batch 256."""
     shape, batch, steps = (784, 512, 256, 10), 256, 40
     X, y = _records(batch * 20, shape[0], shape[-1])
     masks = np.ones((1, len(X)), dtype=bool)
@@ -63,10 +63,10 @@ def _one_step() -> list[str]:
             "Opacus": lambda: _opacus(shape, X, y, batch, 6, "hooks"),
         }
     )
-    words = "-".join(map(str, shape))
+    layers = "-".join(map(str, shape))
     step = min(best["PyTorch"], best["engine"])
     return [
-        f"| one private step, MLP {words}, batch {batch}, {name} | {1e3 * best[key]:.1f} ms | {best[key] / best['PyTorch']:.2f} x a plain "
+        f"| one private step, MLP {layers}, batch {batch}, {name} | {1e3 * best[key]:.1f} ms | {best[key] / best['PyTorch']:.2f} x a plain "
         f"step of PyTorch ({1e3 * best['PyTorch']:.1f} ms), {best[key] / best['engine']:.2f} x one of the engine |"
         for name, key in (
             ("reticent, seeded noise", "seeded"),
@@ -79,12 +79,12 @@ def _one_step() -> list[str]:
 
 
 def _small_pool() -> list[str]:
-    """A pool of tabular networks, 100-8-2 at batch 128."""
+    """Time a pool of tabular networks, 100-8-2 at batch 128."""
     return _pool((100, 8, 2), batch=128, rows=4_000, models=(25, 50), theirs=60)
 
 
 def _large_pool() -> list[str]:
-    """A pool of networks 1280-512-256-128-10 at batch 20, 120 steps each."""
+    """Time a pool of networks 1280-512-256-128-10 at batch 20, 120 steps each."""
     return _pool(
         (1280, 512, 256, 128, 10),
         batch=20,
@@ -146,7 +146,7 @@ def _pool(
 
 
 def _tanh() -> list[str]:
-    """The tanh filter and a clip on the large network, against gradients that are made."""
+    """Time the tanh filter and a clip on the large network, against explicit gradients per record."""
     shape, batch, rows = (1280, 512, 256, 128, 10), 20, 400
     X, y = _records(rows, shape[0], shape[-1])
     clipping = TanhThenClip(scale=1.0, width=1.0, norm=1.0)
@@ -166,12 +166,12 @@ def _tanh() -> list[str]:
                 train_privately(X, y, masks, list(range(models)), recipe),
                 models * steps,
             ),
-            "made": lambda: _made(shape, X, y, batch, 6, clipping),
+            "explicit": lambda: _explicit(shape, X, y, batch, 6, clipping),
         }
     )
     return [
         f"| tanh filter then clip on the same MLP, {models} together | {1e3 * best['ours']:.1f} ms per model-step | "
-        f"{best['made'] / best['ours']:.1f} x as fast as vmap(grad) ({1e3 * best['made']:.0f} ms) |"
+        f"{best['explicit'] / best['ours']:.1f} x as fast as vmap(grad) ({1e3 * best['explicit']:.0f} ms) |"
     ]
 
 
@@ -284,7 +284,7 @@ def _opacus_module(
     steps: int,
     mode: str,
 ) -> int:
-    """Take steps of Opacus: its module, its optimiser, its noise, batches of the expected size."""
+    """Take steps with the module, the optimiser and the noise of Opacus, on batches of the expected size."""
     from opacus.grad_sample import GradSampleModule
     from opacus.grad_sample.grad_sample_module_fast_gradient_clipping import (
         GradSampleModuleFastGradientClipping,
@@ -323,7 +323,7 @@ def _opacus_module(
     return steps
 
 
-def _made(
+def _explicit(
     shape: tuple[int, ...],
     X: torch.Tensor,
     y: torch.Tensor,
@@ -331,7 +331,7 @@ def _made(
     steps: int,
     clipping: TanhThenClip,
 ) -> int:
-    """Make the gradients by vmap(grad), filter them, clip them, add noise: the plain way."""
+    """Compute the gradient of every record by vmap(grad), filter and clip it, and add noise: the direct way."""
     module = _perceptron(shape)
     parameters = {name: p.detach().clone() for name, p in module.named_parameters()}
 
@@ -344,13 +344,14 @@ def _made(
 
     gradients = vmap(grad(loss), in_dims=(None, 0, 0))
     for index in _batches(len(X), batch, steps):
-        found = gradients(parameters, X[index], y[index])
-        bent = {
-            n: clipping.scale * torch.tanh(g / clipping.width) for n, g in found.items()
+        by_record = gradients(parameters, X[index], y[index])
+        filtered = {
+            name: clipping.scale * torch.tanh(g / clipping.width)
+            for name, g in by_record.items()
         }
-        squares = sum(g.flatten(1).square().sum(1) for g in bent.values())
+        squares = sum(g.flatten(1).square().sum(1) for g in filtered.values())
         factor = clipping.norm / squares.sqrt().clip(min=clipping.norm)
-        for name, g in bent.items():
+        for name, g in filtered.items():
             total = torch.einsum("b,b...->...", factor, g)
             total += torch.randn_like(total)
             parameters[name] -= 0.01 / batch * total
@@ -374,7 +375,7 @@ def _count(_: object, steps: int) -> int:
 
 
 def _fastest(runs: dict[str, Run]) -> dict[str, float]:
-    """Return the smallest CPU time per model-step of each, taken in turn."""
+    """Return the smallest CPU time per model-step of each variant; they take turns."""
     best = dict.fromkeys(runs, math.inf)
     for _ in range(ROUNDS):
         for name, work in runs.items():

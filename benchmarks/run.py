@@ -1,4 +1,4 @@
-"""Print every benchmark; each figure is a ratio taken in one run.
+"""Run every benchmark and print it; each figure is a ratio taken in one run.
 
 python benchmarks/run.py            (make bench)
 """
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-# `make peers` runs the last one with the peers beside it, on all targets.
+# The last one runs reticent's attacks on one target; `make peers` runs it on all targets, with the peers.
 BENCHMARKS = (
     ("ltu.py",),
     ("tightness.py",),
@@ -21,7 +21,7 @@ BENCHMARKS = (
 
 
 def main() -> None:
-    """Run each benchmark in a process of its own, so that peak memory is its own."""
+    """Run each benchmark in a separate process, so that its peak memory is not that of another."""
     for name, *options in BENCHMARKS:
         print(f"## {name}", flush=True)
         subprocess.run([sys.executable, HERE / name, *options], check=True)

@@ -1,7 +1,7 @@
-"""How much of a known epsilon each lower bound shows, in audits of the Gaussian mechanism by a perfect adversary.
+"""Show how much of a known epsilon each lower bound finds, in audits of the Gaussian mechanism by a perfect adversary.
 
 Every figure is a median over audits, at delta 1e-5 and confidence 0.95. The truth is known, so the share of audits whose bound exceeds
-it is counted as well: it may be 5 % at most.
+it is counted as well; it should be at most 5 %, up to chance.
 
 python benchmarks/tightness.py
 """
@@ -23,12 +23,14 @@ from reticent.evidence import (
     one_run_ceiling,
     one_run_lower_bound,
 )
-from reticent.evidence.epsilon import _bound
+from reticent.evidence.epsilon import epsilon_from_guesses
 from reticent.evidence.proportion import upper_limit
 from reticent.run import stream
 
-DELTA, LEVEL = 1e-5, 0.95
-AUDITS, ONE_RUN_AUDITS = 100, 40
+DELTA = 1e-5
+LEVEL = 0.95
+AUDITS = 100  # per line; more would steady the medians, and cost time in proportion
+ONE_RUN_AUDITS = 40  # per line; fewer, because each audit takes longer
 Array = NDArray[np.float64]
 Bound = Callable[[Array, Array], float]
 
@@ -59,14 +61,14 @@ def _many_runs() -> list[str]:
                 (rng.normal(mu, 1.0, half), rng.normal(0.0, 1.0, half))
                 for _ in range(AUDITS)
             ]
-            found = {
+            bounds = {
                 name: np.array([form(*audit) for audit in audits])
                 for name, form in forms.items()
             }
-            ours = found["`mu_lower_bound`"]
+            ours = bounds["`mu_lower_bound`"]
             ceiling = _epsilon(mu_ceiling(half, half, level=LEVEL, truth=mu))
             lines.append(
-                f"| {runs:,} | {epsilon} | {_medians(found)} | {_above(ours, epsilon)} | {ceiling:.2f} |"
+                f"| {runs:,} | {epsilon} | {_medians(bounds)} | {_above(ours, epsilon)} | {ceiling:.2f} |"
             )
     return lines
 
@@ -80,7 +82,7 @@ def _one_run() -> list[str]:
         for epsilon in (1, 2, 3, 4, 8):
             mu = 1 / analytic_noise(epsilon, DELTA)
             rng = stream(0, f"tightness/one/{canaries}/{epsilon}")
-            found: dict[str, list[float]] = {"5.2": [], "same": [], "f-DP": []}
+            bounds: dict[str, list[float]] = {"5.2": [], "same": [], "f-DP": []}
             for _ in range(ONE_RUN_AUDITS):
                 coins = rng.random(canaries) < 0.5
                 scores = rng.normal(mu * coins, 1.0)
@@ -88,32 +90,34 @@ def _one_run() -> list[str]:
                     scores[coins], scores[~coins], level=LEVEL, delta=DELTA, prior=0.5
                 )
                 form = one_run_lower_bound(scores, coins, level=LEVEL, delta=DELTA)
-                found["5.2"].append(plain.low)
-                found["same"].append(_same_guesses(scores, coins))
-                found["f-DP"].append(form.low)
+                bounds["5.2"].append(plain.low)
+                bounds["same"].append(_same_guesses(scores, coins))
+                bounds["f-DP"].append(form.low)
             typical = one_run_ceiling(canaries, level=LEVEL, delta=DELTA, truth=mu)
             never_wrong = one_run_ceiling(canaries, level=LEVEL, delta=DELTA)
             plainly = epsilon_ceiling(canaries // 2, canaries // 2, level=LEVEL)
             lines.append(
-                f"| {canaries:,} | {epsilon} | {_medians(found)} | {_above(found['f-DP'], epsilon)} | "
+                f"| {canaries:,} | {epsilon} | {_medians(bounds)} | {_above(bounds['f-DP'], epsilon)} | "
                 f"{typical:.2f} | {plainly:.2f} | {never_wrong:.2f} |"
             )
     return lines
 
 
 def _same_guesses(scores: Array, coins: NDArray[np.bool_]) -> float:
-    """Theorem 5.2 for the guesses of the other form, paid for alike."""
+    """Return the bound of Theorem 5.2 for the guesses of the other form, at the same price for the choice."""
     return max(
-        _bound(c.right, c.made, len(scores), 0.5, (1 - LEVEL) * c.error, DELTA)
+        epsilon_from_guesses(
+            c.right, c.made, len(scores), 0.5, (1 - LEVEL) * c.error, DELTA
+        )
         for c in guess_counts(scores, coins)
     )
 
 
 def _split(a: Array, b: Array, form: Callable[[Array, Array], Array]) -> float:
-    """The usual audit: a threshold chosen on half of the runs, limits on both error rates from the other half."""
+    """Return the bound of the usual audit: a threshold chosen on half of the runs, limits on both error rates from the other half."""
     half = len(a) // 2
-    some = np.arange(1, 200) / 200
-    thresholds = np.quantile(np.concatenate([a[:half], b[:half]]), some)
+    levels = np.arange(1, 200) / 200
+    thresholds = np.quantile(np.concatenate([a[:half], b[:half]]), levels)
 
     def bounds(first: Array, second: Array, at: Array) -> Array:
         miss = (1 - LEVEL) / 2
@@ -129,19 +133,19 @@ def _split(a: Array, b: Array, form: Callable[[Array, Array], Array]) -> float:
 
 
 def _pair(false: Array, missed: Array) -> Array:
-    """Return epsilons from rates, by the definition of (epsilon, delta)."""
+    """Return epsilon from error rates, by the definition of (epsilon, delta)-differential privacy."""
     with np.errstate(divide="ignore", invalid="ignore"):
         either = np.log([(1 - DELTA - missed) / false, (1 - DELTA - false) / missed])
     return np.nan_to_num(either, nan=0.0, neginf=0.0).max(axis=0).clip(0.0)
 
 
 def _gaussian(false: Array, missed: Array) -> Array:
-    """Return mu from rates."""
+    """Return mu from error rates, by the trade-off curve of the Gaussian mechanism."""
     return np.nan_to_num(ndtri(1 - false) - ndtri(missed), neginf=0.0)
 
 
 def _normal(a: Array, b: Array) -> float:
-    """The bound of somebody who knows that scores are normal with deviation 1: no honest one can be better."""
+    """Return the bound of an auditor who knows that scores are normal with deviation 1; no valid bound can be better."""
     return float(a.mean() - b.mean() - ndtri(LEVEL) * np.sqrt(1 / len(a) + 1 / len(b)))
 
 
@@ -149,17 +153,17 @@ def _epsilon(mu: float) -> float:
     return gaussian_epsilon(max(mu, 0.0), DELTA)
 
 
-def _medians(found: dict[str, Array] | dict[str, list[float]]) -> str:
-    return " | ".join(f"{np.median(values):.2f}" for values in found.values())
+def _medians(bounds: dict[str, Array] | dict[str, list[float]]) -> str:
+    return " | ".join(f"{np.median(values):.2f}" for values in bounds.values())
 
 
-def _above(found: Array | list[float], truth: float) -> str:
-    return f"{100 * np.mean(np.asarray(found) > truth):.0f} %"
+def _above(bounds: Array | list[float], truth: float) -> str:
+    return f"{100 * np.mean(np.asarray(bounds) > truth):.0f} %"
 
 
 if __name__ == "__main__":
     started = time.perf_counter()
     print("\n".join(run()))
     print(
-        f"\n{AUDITS} and {ONE_RUN_AUDITS} audits a line, {time.perf_counter() - started:.0f} s"
+        f"\n{AUDITS} and {ONE_RUN_AUDITS} audits per line, {time.perf_counter() - started:.0f} s"
     )

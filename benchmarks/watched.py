@@ -1,4 +1,4 @@
-"""What watching a training costs, and what training many at once saves: ratios of CPU time in one run.
+"""Measure what watching a training costs, and what training many at once saves, as ratios of CPU time in one run.
 
 python benchmarks/watched.py
 """
@@ -15,16 +15,18 @@ from reticent.train.private import Clip
 from reticent.train.private.modules import train_modules_privately
 from reticent.train.private.watched import Neighbours, watch_modules, watch_networks
 
-RECORDS, STEPS, ROUNDS = 100, 30, 4
+RECORDS = 100
+STEPS = 30
+ROUNDS = 4  # of which the fastest counts: other work on a shared machine only adds time
 PAIR = Neighbours(common=np.arange(RECORDS - 1), own=RECORDS - 1)
 
 
 def convolutional() -> nn.Module:
-    """Two convolutions with 16 channels, norms and pools, as in experiments/identifiability."""
+    """Return a network of two convolutions with 16 channels, norms and pools, as in experiments/identifiability."""
     layers: list[nn.Module] = []
-    for seen in (1, 16):
+    for channels in (1, 16):
         layers += [
-            nn.Conv2d(seen, 16, 3),
+            nn.Conv2d(channels, 16, 3),
             nn.ReLU(),
             nn.GroupNorm(4, 16),
             nn.MaxPool2d(2),
@@ -32,17 +34,18 @@ def convolutional() -> nn.Module:
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(400, 10))
 
 
-def cpu(work: Callable[[], object], share: int) -> float:
-    """Return the least CPU time of some rounds, divided by a share."""
+def cpu(work: Callable[[], object], runs: int) -> float:
+    """Return the smallest CPU time of several rounds, divided by the number of runs in one."""
     least = float("inf")
     for _ in range(ROUNDS):
         started = time.process_time()
         work()
         least = min(least, time.process_time() - started)
-    return least / share
+    return least / runs
 
 
 def main() -> None:
+    """Print the table."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     images, rows = torch.rand(RECORDS, 1, 28, 28), torch.randn(RECORDS, 20)
@@ -66,7 +69,7 @@ def main() -> None:
     watched = cpu(
         lambda: watch_modules(convolutional, images, targets, PAIR, module, [0]), 1
     )
-    print("| training on 100 records, 30 full-batch steps | CPU s a run | ratio |")
+    print("| training on 100 records, 30 full-batch steps | CPU s per run | ratio |")
     print("|---|---|---|")
     print(f"| convolutional network, not watched | {alone:.3f} | 1 |")
     print(f"| the same, watched | {watched:.3f} | {watched / alone:.2f} |")

@@ -18,10 +18,14 @@ MODULES = (
     "reticent",
     "reticent.account",
     "reticent.pipeline",
+    "reticent.audits",
     "reticent.report",
+    "reticent.report.sections",
     "reticent.policy",
     "reticent.evidence",
+    "reticent.evidence.measures",
     "reticent.attack",
+    "reticent.attack.regression",
     "reticent.train",
     "reticent.train.private",
     "reticent.pool",
@@ -101,7 +105,11 @@ def _entry(module: str, name: str) -> str:
     if module == "reticent":
         if node is None:
             return f"### {module}.`{name}`\n\nThe version of the installed package."
-        package = ".".join(home.split(".")[:2])
+        package = next(
+            listed
+            for listed in MODULES[1:]
+            if home.startswith(f"{listed}.") and name in _public(listed)
+        )
         link = f"[`{package}.{name}`](#{_anchor(f'{package}.{name}')})"
         return f"### {module}.{name}\n\nThe same as {link}."
     if node is None:
@@ -116,7 +124,7 @@ def _entry(module: str, name: str) -> str:
 
 
 def _code(lines: list[str]) -> str:
-    """Return a signature as a code block: one line, or one parameter a line."""
+    """Return a signature as a code block: one line, or one parameter per line."""
     whole = "".join(lines)
     if len(lines) == 3 and len(whole) > WIDTH:
         first, arguments, last = lines

@@ -1,4 +1,4 @@
-"""Train a model with Opacus, read what is claimed of it, and save it so that `reticent audit --product` can put the claim to the test."""
+"""Train a model with Opacus, read the claim about it, and save it so that `reticent audit --product` can test the claim."""
 
 import sys
 import warnings
@@ -18,10 +18,10 @@ from reticent.train import claim_of_opacus, product_of_module
 from reticent.train.private.observer import OpacusObserver
 
 folder = sys.argv[1] if len(sys.argv) > 1 else "opacus_product"
-warnings.simplefilter("ignore")  # what Opacus warns of stands among the caveats
+warnings.simplefilter("ignore")  # what Opacus warns about is among the caveats
 torch.manual_seed(0)
 
-# What any doctor knows of the columns, not what these records show: age, sex, bmi, pressure, six measures of the blood.
+# Typical values that any doctor knows, not those of these records: age, sex, bmi, pressure, six measures of the blood.
 CENTRE = np.array([50, 1.5, 26, 95, 190, 115, 50, 4, 4.6, 90])
 SCALE = np.array([15, 0.5, 5, 15, 35, 30, 13, 1.3, 0.5, 12])
 
@@ -41,7 +41,7 @@ module, optimiser, loader = engine.make_private(
     noise_multiplier=1.0,
     max_grad_norm=1.0,
 )
-# The strongest adversary there is: it sees every step, and asks whether the first record was used.
+# The strongest adversary sees every step, and asks whether the first record was used.
 record, target = data[0]
 with OpacusObserver(
     module, optimiser, loader, record=record, target=int(target)
@@ -57,8 +57,9 @@ claim = claim_of_opacus(
 )
 print(f"Opacus claims epsilon {claim.epsilon:.2f} at delta {claim.delta:g}")
 for relation in Relation:
-    held = "no guarantee" if relation in claim.void else "guaranteed"
-    print(f"its steps: {claim.proven_epsilon(relation):.2f}, {relation.value} ({held})")
+    status = "no guarantee" if relation in claim.void else "guaranteed"
+    epsilon = claim.proven_epsilon(relation)
+    print(f"its steps give {epsilon:.2f} under {relation.value} ({status})")
 for caveat in claim.caveats:
     print(f"- {caveat}")
 

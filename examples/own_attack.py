@@ -1,36 +1,43 @@
 """Write an attack of your own, check its contract, and let it take part in an audit."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.tree import DecisionTreeClassifier
 
-from reticent.attack import Challenge, Knowledge, Scores
-from reticent.data import builtin_table
-from reticent.pipeline import DEFAULT_ATTACKS, AuditPlan, run_audit
+import reticent
+from reticent.attack import Challenge, Knowledge, Need, Scores
+from reticent.pool import Pool
 from reticent.testing import check_attack
-from reticent.train import parse_trainer
 
 
 @dataclass(frozen=True, kw_only=True)
 class Margin:
-    """A record whose true class leads by far was trained on."""
+    """Guess that a record was trained on if its true class leads by far."""
 
     name: str = "margin"
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.ANSWERS})
 
     def score(
-        self, challenge: Challenge, *, knowledge: Knowledge, rng: np.random.Generator
+        self,
+        challenge: Challenge,
+        *,
+        knowledge: Knowledge[Pool],
+        rng: np.random.Generator,
     ) -> Scores:
-        """Return the lead of the true class over the best other one."""
+        """Return the lead of the true class over the most probable other one."""
         others = challenge.probabilities.copy()
         others[np.arange(len(challenge)), challenge.labels] = -np.inf
         return Scores(values=challenge.true_class_probability() - others.max(axis=1))
 
 
-check_attack(Margin())
-plan = AuditPlan(
-    trainer=parse_trainer("sklearn.tree.DecisionTreeClassifier()"), rounds=1
-)
-plan = replace(plan, attacks=(*DEFAULT_ATTACKS, Margin()))
-dossier = run_audit(builtin_table(), plan).dossier
-for attack in dossier.evidence.attacks:
-    print(f"{attack.name:20} {attack.auc}")
+if __name__ == "__main__":
+    check_attack(Margin())
+    X, y = load_breast_cancer(return_X_y=True)
+    dossier = reticent.audit(
+        DecisionTreeClassifier(), X, y, attacks=[Margin()], rounds=1, pool=4
+    )
+    for attack in dossier.evidence.attacks:
+        print(f"{attack.name:20} {attack.auc}")

@@ -1,4 +1,4 @@
-"""Audit a model that is not at hand: its answers on members and non-members are enough."""
+"""Audit a model that you do not have: its answers on members and non-members are enough."""
 
 from sklearn.datasets import make_classification
 from sklearn.model_selection import train_test_split

@@ -70,6 +70,7 @@ STUDIES = (
 def trainer(batch: int) -> NetworkTrainer:
     """Return the thesis's network; the batch size is not stated there."""
     return NetworkTrainer(
+        chunk=CHUNK,
         network=Network(hidden=(8,), epochs=200, batch=batch, optimiser=SGD(rate=0.01)),
         recipe=f"reticent.Network(hidden=[8], epochs=200, batch={batch}, optimiser=reticent.SGD(rate=0.01))",
     )

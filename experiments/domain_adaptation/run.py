@@ -30,7 +30,7 @@ from reticent.attack import (
     SealedTags,
 )
 from reticent.evidence import Estimate, ltu_accuracy
-from reticent.product._module_internals import internals_of_module
+from reticent.product.module_internals import internals_of_module
 from reticent.run import seed_for, stream, write_text
 from reticent.train.adaptation import Adaptation, train_adapted
 from reticent.train.modules import Modules, train_modules

@@ -8,7 +8,7 @@ from scipy.special import ndtr
 from settings import BELIEF, CLIP, DELTA, STEPS
 from summary import BELIEFS
 
-from reticent.report._svg import Axis, Plot
+from reticent.report.svg import Axis, Plot
 
 __all__ = ["accuracies", "beliefs", "distances", "promise", "sensitivity"]
 
@@ -230,7 +230,7 @@ def _noise(noise: str) -> str:
 
 def _standing(plot: Plot, name: str) -> str:
     """Return a drawing that needs no page around it."""
-    inner = plot.svg(name).split(">", 1)
+    inner = str(plot.svg(name)).split(">", 1)
     head = inner[0].replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ')
     back = f'<rect width="{plot.width}" height="{plot.height}" fill="white"/>'
     return f"{head}><style>{STYLE}</style>{back}{inner[1]}\n"

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from settings import CLIP, RECORDS, network, recipe_of
 from torch import Tensor
 
 from reticent.attack import StructuralSimilarity, most_dissimilar_record
-from reticent.pipeline import Stages
-from reticent.run import seed_for, stream
-from reticent.train.private.watched import Neighbours, shares_at_start
+from reticent.run import Store, content_of, seed_for, stream
+from reticent.train.private.watched import Neighbours, module_shares_at_start
 
 __all__ = ["Choice", "Digits", "choose", "read_digits"]
 
@@ -86,29 +86,32 @@ class Choice:
         return rows, Neighbours(common=common, own=at, other=RECORDS)
 
 
-def choose(digits: Digits, stages: Stages) -> Choice:
+def choose(digits: Digits, store: Store) -> Choice:
     """Draw the table and rank its neighbours, or find what was chosen before."""
-    content = (LOOKED_AT, STARTS, recipe_of(RECORDS, 1.0, plain=True))
-    kept = stages.get(
+    kept = store.keep(
         "choice",
-        content,
-        lambda: {"choice": np.array(json.dumps(asdict(_chosen(digits, stages))))},
+        str,
+        lambda: json.dumps(asdict(_chosen(digits, store))),
+        depends=content_of(
+            LOOKED_AT, STARTS, recipe_of(RECORDS, 1.0, plain=True), network
+        ),
     )
-    found = json.loads(str(kept["choice"]))
+    found = json.loads(kept)
     return Choice(**found | {"table": tuple(found["table"])})
 
 
-def _chosen(digits: Digits, stages: Stages) -> Choice:
+def _chosen(digits: Digits, store: Store) -> Choice:
     rng = stream(0, "identifiability/table")
     table = np.sort(rng.choice(len(digits.x_train), RECORDS, replace=False))
     rest = np.setdiff1d(np.arange(len(digits.x_train)), table)
     distance = StructuralSimilarity(shape=(28, 28), dynamic_range=255)
     alone = most_dissimilar_record(digits.x_train[table], distance, rng=rng)
-    unlike = stages.get(
+    unlike = store.keep(
         "ssim",
-        (table.tolist(), repr(distance)),
-        lambda: {"ssim": distance.between(digits.x_train[table], digits.x_train[rest])},
-    )["ssim"]
+        NDArray[np.float64],
+        lambda: distance.between(digits.x_train[table], digits.x_train[rest]),
+        depends=content_of(table, distance),
+    )
     order = np.argsort(unlike, axis=None, kind="stable")
 
     def pair(flat: int) -> tuple[int, int]:
@@ -174,8 +177,8 @@ def _gradients(
     recipe = recipe_of(RECORDS, 1.0, plain=True)
     made, short = [], 0
     for start in range(STARTS):
-        found = shares_at_start(
-            x, y, range(len(x)), recipe, seed=_start(start), make=network
+        found = module_shares_at_start(
+            network, x, y, range(len(x)), recipe, seed=_start(start)
         )
         own, theirs = found[: len(table)].double(), found[len(table) :].double()
         made.append(torch.cdist(own, theirs).numpy())
@@ -188,8 +191,8 @@ def _distances(digits: Digits, pair: tuple[int, int]) -> list[float]:
     recipe = recipe_of(RECORDS, 1.0, plain=True)
     made = []
     for start in range(STARTS):
-        a, b = shares_at_start(
-            x, y, range(2), recipe, seed=_start(start), make=network
+        a, b = module_shares_at_start(
+            network, x, y, range(2), recipe, seed=_start(start)
         ).double()
         made.append(float((a - b).norm()))
     return made

@@ -12,11 +12,13 @@ import json
 import time
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import joblib
 import numpy as np
 import torch
 from neighbours import Choice, Digits, choose, read_digits
+from numpy.typing import NDArray
 from page import PAGE, RESULTS, write_page
 from settings import (
     CELLS,
@@ -31,13 +33,13 @@ from settings import (
 from summary import cell_summary, pooled_summary, training_summary
 
 from reticent.account import Relation
-from reticent.pipeline import Stages
 from reticent.pool import Side, Trace, Truth
-from reticent.run import seed_for, write_text
+from reticent.run import Store, content_of, seed_for, write_text
 from reticent.train.private.modules import train_modules_privately
 from reticent.train.private.watched import watch_modules
 
-STAGES = Stages(folder=Path("build/identifiability"))
+STORE = Store(folder=Path("build/identifiability"))
+ARRAYS = dict[str, NDArray[Any]]
 CHUNK = 25  # runs that are kept together
 SIDES, PARTS = ("first", "second"), tuple(field.name for field in fields(Side))
 
@@ -81,7 +83,7 @@ class Watched:
         )
         runs = range(self.at, min(self.at + CHUNK, cell.runs))
         seeds = [seed_for(0, f"identifiability/{cell.seeds}/{run}") for run in runs]
-        content = (recipe, rows.tolist(), neighbours.own, cell.local, seeds)
+        content = content_of(recipe, network, rows, neighbours.own, cell.local, seeds)
 
         def make() -> dict:
             in_time(until)
@@ -103,7 +105,9 @@ class Watched:
             made |= {"used_first": truth.first, "taken": truth.taken}
             return made | {"seconds": np.array(time.process_time() - started)}
 
-        return STAGES.get(f"watched-{cell.name}-{self.at}", content, make)
+        return STORE.keep(
+            f"watched-{cell.name}-{self.at}", ARRAYS, make, depends=content
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +138,7 @@ class Trained:
         # The table that is watched comes first; larger ones hold it.
         more = np.setdiff1d(np.arange(len(digits.x_train)), choice.table)
         rows = np.concatenate([choice.table, more])[: training.rows]
-        content = (recipe, rows.tolist(), self.seed)
+        content = content_of(recipe, network, rows, self.seed)
 
         def make() -> dict:
             in_time(until)
@@ -152,7 +156,7 @@ class Trained:
             return {"correct": np.array(right), "seconds": np.array(seconds)}
 
         name = f"trained-{training.name}-{self.seed}"
-        return STAGES.get(name, content, make)
+        return STORE.keep(name, ARRAYS, make, depends=content)
 
 
 def work(
@@ -234,7 +238,7 @@ if __name__ == "__main__":
     parser.add_argument("--minutes", type=float, default=24 * 60.0)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    chosen = choose(read_digits(arguments.data), STAGES)
+    chosen = choose(read_digits(arguments.data), STORE)
     plan: list[Watched | Trained] = [
         *(Watched(cell=c, at=at) for c in CELLS for at in range(0, c.runs, CHUNK)),
         *(Trained(training=t, seed=seed) for t in TRAININGS for seed in range(t.seeds)),

@@ -12,7 +12,7 @@ from settings import BELIEF, DELTA, RECORDS, Cell, Training, recipe_of
 from reticent.account import Relation, trade_off
 from reticent.attack import log_odds
 from reticent.evidence import Estimate, PathPoint
-from reticent.pipeline._watched import watched_evidence
+from reticent.pipeline import watched_evidence
 from reticent.pool import Trace, Truth
 
 __all__ = [

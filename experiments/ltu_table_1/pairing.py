@@ -10,7 +10,6 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from run import PART, features, parts
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -19,6 +18,7 @@ from reticent.attack import Challenge, Knowledge, LearnedOutputs, SealedTags
 from reticent.evidence import clopper_pearson, guesses, ltu_accuracy
 from reticent.run import stream, write_text
 from reticent.train import EstimatorTrainer
+from run import PART, features, parts
 
 PRODUCTS = {
     "Random Forest": RandomForestClassifier(),

@@ -34,7 +34,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from reticent.attack import Regime, RetrainingRounds
 from reticent.data import Table, table_from_frame
-from reticent.run import seed_for, stream, write_text
+from reticent.run import Serial, seed_for, stream, write_text
 from reticent.train import EstimatorTrainer
 
 COMPONENTS, PART = 64, 1_600
@@ -120,7 +120,7 @@ def cell(x, y, dataset: str, model: str, trial: int, rounds: int, out: Path) -> 
     replica = game.replica()
     wins = {
         regime.value: game.play_many(
-            regime, range(rounds), replica=replica, workers=1
+            regime, range(rounds), replica=replica, workers=Serial()
         ).tolist()
         for regime in Regime
     }

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from reticent.evidence import clopper_pearson
-from reticent.report.epsilons import epsilon_words
+from reticent.report.words import epsilon_words
 from reticent.run import write_text
 
 HERE = Path(__file__).parent
@@ -26,8 +26,8 @@ def write_page(results):
         for kind in ("false", "true"):
             found = fault[kind]
             rows.append(
-                f"| {fault['name'] if kind == 'false' else 'its honest twin'} | {epsilon_words(found['claimed'])} | "
-                f"{epsilon_words(found['honest']) if found['honest'] is not None else 'none'} | {epsilon_words(found['audited'])} | "
+                f"| {fault['name'] if kind == 'false' else 'its true twin'} | {epsilon_words(found['claimed'])} | "
+                f"{epsilon_words(found['proven']) if found['proven'] is not None else 'none'} | {epsilon_words(found['audited'])} | "
                 f"{epsilon_words(found['ceiling'])} | {found['runs']:,} x {found['steps']} | "
                 f"{'**REFUTED**' if found['refuted'] else 'not refuted'} |"
             )
@@ -41,18 +41,18 @@ def write_page(results):
         f"""# Claims put to the test
 
 Made by `python experiments/refuted/run.py` ({results["minutes"]:.0f} CPU minutes): an adversary watches every step of trainings on the built-in table ({results["rows"]} rows with the canary, a linear model; for Opacus a
-network of 500 hidden units), with and without one record. Delta is 1e-5, neighbours differ by one record more or less. **Claimed** is what the mistaken accounting says, **honest** what the recipe guarantees, **audited** a lower bound with 95 % confidence;
+network of 500 hidden units), with and without one record. Delta is 1e-5, neighbours differ by one record more or less. **Claimed** is what the mistaken accounting says, **proven** what the recipe guarantees, **audited** a lower bound with 95 % confidence;
 **ceiling** is what the method could have shown had everything been as claimed.
 
-| training | claimed | honest | audited, at least | ceiling | runs x steps | |
+| training | claimed | proven | audited, at least | ceiling | runs x steps | |
 |---|---|---|---|---|---|---|
 {chr(10).join(rows)}
 
 {why}
 
-## Honest recipes are not refuted
+## True claims are not refuted
 
-The bound may exceed the truth in at most 5 % of audits. {results["proven"][0]["runs"]} runs an audit:
+The bound may exceed the truth in at most 5 % of audits. {results["proven"][0]["runs"]} runs per audit:
 
 | training | true epsilon | middle bound | bounds above the truth | share, 95 % interval |
 |---|---|---|---|---|

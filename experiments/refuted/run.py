@@ -24,10 +24,10 @@ from reticent.pipeline import (
     Dissimilar,
     WatchPlan,
     divide,
-    identify,
     report_observed,
+    run_identification,
 )
-from reticent.run import write_text
+from reticent.run import Run, write_text
 from reticent.train import (
     SGD,
     PrivateNetwork,
@@ -136,7 +136,7 @@ def summary(found):
     e = found.epsilons
     return {
         "claimed": e.claimed,
-        "proven": e.honest,
+        "proven": e.proven,
         "audited": e.audited.low,
         "ceiling": None if math.isinf(e.ceiling) else e.ceiling,
         "refuted": e.refuted,
@@ -215,15 +215,14 @@ def honest_audits(members, rows, most):
     ):
         above, bounds = 0, []
         for audit in range(audits):
-            found = identify(
+            found = run_identification(
                 members,
                 WatchPlan(
                     trainer=trainer(network),
                     runs=RUNS,
                     delta=DELTA,
-                    seed=1_000 + audit,
-                    workers=1,
                 ),
+                run=Run(seed=1_000 + audit),
             )
             above += found.epsilons.audited.low > found.epsilons.proven
             bounds.append(found.epsilons.audited.low)
@@ -253,11 +252,13 @@ def main():
     results = {"faults": [], "rows": rows, "claim": {"sampled": SAMPLED, "full": FULL}}
     inputs = members.features.shape[1]
     for name, false, true, how, fault in faults(rows, inputs, 2):
-        plan = {"delta": DELTA, "workers": 1, **how}
+        plan = {"delta": DELTA, **how}
         # A canary is added by the library; else the record in question is one that stands far out.
         table = with_outlier(members) if "neighbour" in how else members
-        found = identify(table, WatchPlan(trainer=trainer(false), **plan, **fault))
-        twin = identify(table, WatchPlan(trainer=trainer(true), **plan))
+        found = run_identification(
+            table, WatchPlan(trainer=trainer(false), **plan, **fault)
+        )
+        twin = run_identification(table, WatchPlan(trainer=trainer(true), **plan))
         entry = {"name": name, "false": summary(found), "true": summary(twin)}
         results["faults"].append(entry)
         print(name, entry["false"]["audited"], entry["true"]["audited"], flush=True)

@@ -1,7 +1,7 @@
 """What an adversary that watches every step of a training shows about its epsilon, at least.
 
 Two tables differ by one record more or less: a copy of a picture with a wrong class. A few trainings, each on one of the two by
-the toss of a coin, are watched by :func:`reticent.pipeline.identify`. They are shorter than those of the curves; more steps
+the toss of a coin, are watched by :func:`reticent.pipeline.run_identification`. They are shorter than those of the curves; more steps
 give away no less, so that a lower bound holds for the longer training too.
 """
 
@@ -17,8 +17,8 @@ from torch import nn
 import data
 from reticent.account import Course, trade_off
 from reticent.data import ColumnKind, Schema, Table
-from reticent.pipeline import Mislabelled, WatchPlan, identify
-from reticent.run import write_text
+from reticent.pipeline import Mislabelled, WatchPlan, run_identification
+from reticent.run import Run, write_text
 from reticent.train import SGD, PrivateModuleTrainer
 from reticent.train.recipes import PrivateModule
 
@@ -63,7 +63,7 @@ def audited(setting: Setting, pictures: data.Pictures, folder: Path) -> dict:
         rows=ROWS[setting.data], batch=BATCH, epochs=EPOCHS[setting.data]
     )
     claimed = trade_off(setting.training(setting.noise, course.steps)).epsilon(DELTA)
-    found = identify(
+    found = run_identification(
         table,
         WatchPlan(
             trainer=PrivateModuleTrainer(
@@ -74,9 +74,8 @@ def audited(setting: Setting, pictures: data.Pictures, folder: Path) -> dict:
             claimed=claimed,
             claimed_by="the sensitivity that is assumed",
             delta=DELTA,
-            seed=SEED,
-            workers=1,
         ),
+        run=Run(seed=SEED),
     )
     epsilons, evidence = found.epsilons, found.evidence
     distances = [point.middle for point in evidence.sensitivity_path]

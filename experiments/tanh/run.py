@@ -117,7 +117,7 @@ def trained(setting: Setting, pictures: data.Pictures, seed: int) -> Watch:
         np.ones((1, n), dtype=bool),
         [seed],
         recipe,
-        told=watch,
+        tell=watch,
     )
     return watch
 
@@ -125,13 +125,13 @@ def trained(setting: Setting, pictures: data.Pictures, seed: int) -> Watch:
 def epsilons(setting: Setting) -> dict[str, list[float]]:
     """Return what is spent at each moment, by who counts: the thesis, the thesis on an exact accountant, the truth."""
     claimed = [setting.training(setting.noise, steps) for steps in setting.moments()]
-    honest = [
+    proven = [
         replace(one, noise_multiplier=setting.noise_multiplier) for one in claimed
     ]
     return {
         "renyi": [renyi_epsilon(one, DELTA) for one in claimed],
         "claimed": [trade_off(one).epsilon(DELTA) for one in claimed],
-        "proven": [trade_off(one).epsilon(DELTA) for one in honest],
+        "proven": [trade_off(one).epsilon(DELTA) for one in proven],
     }
 
 
@@ -160,8 +160,8 @@ def run(setting: Setting, folder: Path, results: dict) -> None:
     keep(results, "runs", results["runs"] | {setting.key: entry})
     last = [f"{w.correct[-1] / entry['test_records']:.2%}" for w in watches]
     print(
-        f"{setting.key}: {', '.join(last)}, claimed {entry['epsilon']['claimed'][-1]:.3g}, honest "
-        f"{entry['epsilon']['honest'][-1]:.3g}, {entry['minutes']:.1f} min",
+        f"{setting.key}: {', '.join(last)}, claimed {entry['epsilon']['claimed'][-1]:.3g}, proven "
+        f"{entry['epsilon']['proven'][-1]:.3g}, {entry['minutes']:.1f} min",
         flush=True,
     )
 

@@ -4,28 +4,109 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from reticent.data import read_table
-    from reticent.pipeline import audit, audit_outputs
+    from reticent.pipeline import (
+        audit,
+        audit_in_one_run,
+        audit_outputs,
+        identify,
+        plan,
+        train,
+    )
     from reticent.policy import read_policy
     from reticent.report import Dossier
-    from reticent.train import PrivateNetworkClassifier
+    from reticent.train import (
+        SGD,
+        Adam,
+        AdaptedModule,
+        Module,
+        Network,
+        PrivateModule,
+        PrivateNetwork,
+        PrivateNetworkClassifier,
+        release_answers,
+        release_choice,
+        release_coordinates,
+        release_numbers,
+    )
+    from reticent.train.private import (
+        PSAC,
+        Automatic,
+        Clip,
+        ClipThenTanh,
+        PerLayer,
+        Sigmoid,
+        Tanh,
+        TanhThenClip,
+    )
 
 __all__ = [
+    "PSAC",
+    "SGD",
+    "Adam",
+    "AdaptedModule",
+    "Automatic",
+    "Clip",
+    "ClipThenTanh",
     "Dossier",
+    "Module",
+    "Network",
+    "PerLayer",
+    "PrivateModule",
+    "PrivateNetwork",
     "PrivateNetworkClassifier",
+    "Sigmoid",
+    "Tanh",
+    "TanhThenClip",
     "__version__",
     "audit",
+    "audit_in_one_run",
     "audit_outputs",
+    "identify",
+    "plan",
     "read_policy",
     "read_table",
+    "release_answers",
+    "release_choice",
+    "release_coordinates",
+    "release_numbers",
+    "train",
 ]
 
 _HOMES = {
-    "Dossier": "reticent.report",
-    "PrivateNetworkClassifier": "reticent.train",
-    "audit": "reticent.pipeline",
-    "audit_outputs": "reticent.pipeline",
-    "read_policy": "reticent.policy",
-    "read_table": "reticent.data",
+    "reticent.data": ("read_table",),
+    "reticent.pipeline": (
+        "audit",
+        "audit_in_one_run",
+        "audit_outputs",
+        "identify",
+        "plan",
+    ),
+    "reticent.policy": ("read_policy",),
+    "reticent.report": ("Dossier",),
+    "reticent.train": (
+        "SGD",
+        "Adam",
+        "AdaptedModule",
+        "Module",
+        "Network",
+        "PrivateModule",
+        "PrivateNetwork",
+        "PrivateNetworkClassifier",
+        "release_answers",
+        "release_choice",
+        "release_coordinates",
+        "release_numbers",
+    ),
+    "reticent.train.private": (
+        "PSAC",
+        "Automatic",
+        "Clip",
+        "ClipThenTanh",
+        "PerLayer",
+        "Sigmoid",
+        "Tanh",
+        "TanhThenClip",
+    ),
 }
 
 
@@ -37,6 +118,14 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("reticent")
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name == "train":  # a package that is also a verb
+        return importlib.import_module("reticent.train")
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(home), name)
     raise AttributeError(f"module 'reticent' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the public names, imported or not."""
+    return sorted(__all__)

@@ -1,4 +1,4 @@
-"""Checks of arguments that more than one package makes."""
+"""Checks of arguments that several packages share."""
 
 import difflib
 from collections.abc import Iterable
@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from reticent.errors import InvalidInput
 
 __all__ = ["as_scores", "in_open_unit", "nearest"]
+
+LEAST_SIMILARITY = 0.5  # half of the letters agree; below, hints name unrelated words
+MOST_NAMES = 12  # names listed in a hint, so that an error stays about one line long
 
 
 def in_open_unit(value: float, name: str) -> float:
@@ -21,13 +24,13 @@ def in_open_unit(value: float, name: str) -> float:
     """
     if not 0 < value < 1:
         raise InvalidInput(
-            f"{name} is {value!r} but must lie inside (0, 1); write 95 % as 0.95."
+            f"{name} must lie inside (0, 1), got {value!r}; write 95 % as 0.95."
         )
     return float(value)
 
 
 def as_scores(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    """Return a one-dimensional array of scores without NaN, at least one long.
+    """Return the scores as a non-empty, one-dimensional array without NaN.
 
     Examples
     --------
@@ -38,18 +41,18 @@ def as_scores(values: ArrayLike, name: str) -> NDArray[np.float64]:
     if array.ndim != 1 or len(array) == 0:
         raise InvalidInput(
             f"{name} has shape {array.shape}, so there is nothing to compare; "
-            "pass one score per record, at least one record."
+            "pass one score per record, and at least one record."
         )
     if np.isnan(array).any():
         raise InvalidInput(
-            f"{np.isnan(array).sum()} of {len(array)} scores of {name} are NaN, which have no rank; "
+            f"{np.isnan(array).sum()} of {len(array)} scores of {name} are NaN, so they cannot be ranked; "
             "repair the attack or leave those records out."
         )
     return array
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return a hint that names the known word most like ``word``.
+    """Return a hint that names the known word closest to ``word``, or lists the known words.
 
     Examples
     --------
@@ -59,11 +62,11 @@ def nearest(word: str, known: Iterable[str]) -> str:
     "known: 'age', 'income'"
     """
     names = [str(name) for name in known]
-    close = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(word, names, n=1, cutoff=LEAST_SIMILARITY)
     if not close:
         by_case = [name for name in names if name.lower() == word.lower()]
         close = by_case[:1]
     if close:
         return f"the nearest match is {close[0]!r}"
-    shown = ", ".join(repr(name) for name in names[:12])
-    return f"known: {shown}" + (", ..." if len(names) > 12 else "")
+    shown = ", ".join(repr(name) for name in names[:MOST_NAMES])
+    return f"known: {shown}" + (", ..." if len(names) > MOST_NAMES else "")

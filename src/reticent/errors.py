@@ -1,6 +1,6 @@
-"""The exceptions of reticent: each says what was found, why it matters and what to do.
+"""The exceptions of reticent; each message says what was found, why it matters and what to do.
 
-The tree::
+They form one tree::
 
     ReticentError
     ├── InvalidInput (ValueError)        an argument or option that cannot be used
@@ -10,6 +10,7 @@ The tree::
     │   ├── InvalidPredictions           outputs that are not numbers, or of the wrong shape
     │   └── InvalidSpec                  a trainer description that cannot be read
     ├── TrainerFailed (RuntimeError)     the user's trainer raised while it was training
+    ├── WorkerLost (RuntimeError)        a job whose process died repeatedly
     ├── UnsafeProduct (ValueError)       a saved product that would run a stranger's code
     └── OutputRefused (OSError)          a folder or file that cannot be written
 """
@@ -25,11 +26,12 @@ __all__ = [
     "ReticentError",
     "TrainerFailed",
     "UnsafeProduct",
+    "WorkerLost",
 ]
 
 
 class ReticentError(Exception):
-    """Base of everything reticent raises on purpose."""
+    """Base class of every exception that reticent raises on purpose."""
 
 
 class InvalidInput(ReticentError, ValueError):
@@ -57,7 +59,11 @@ class InvalidSpec(InvalidInput):
 
 
 class TrainerFailed(ReticentError, RuntimeError):
-    """A trainer that raised an exception of its own."""
+    """A trainer that raised an exception while it was training."""
+
+
+class WorkerLost(ReticentError, RuntimeError):
+    """A job that could not be finished because its process died repeatedly."""
 
 
 class UnsafeProduct(ReticentError, ValueError):

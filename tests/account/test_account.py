@@ -243,21 +243,21 @@ def test_a_plan_states_what_its_noise_gives():
     ("make", "words"),
     [
         (lambda: Budget(epsilon=1.0, delta=0.0), "Gaussian noise has no pure epsilon"),
-        (lambda: Budget(epsilon=0.0, delta=1e-5), "ask for a positive one"),
-        (lambda: MaxPosterior(belief=0.4, failure=1e-5), "without any release"),
-        (lambda: ErrorRates(tpr=0.001, fpr=0.01), "reached by guessing"),
+        (lambda: Budget(epsilon=0.0, delta=1e-5), "epsilon must be positive, got 0.0"),
+        (lambda: MaxPosterior(belief=0.4, failure=1e-5), "without a release"),
+        (lambda: ErrorRates(tpr=0.001, fpr=0.01), "guessing reaches 0.01"),
         (lambda: MaxAdvantage(advantage=1.5), "inside"),
         (
             lambda: Course.of_epochs(rows=10, batch=20, epochs=1),
             "larger than the table",
         ),
-        (lambda: Course(steps=0, sampling_rate=0.1), "at least one"),
+        (lambda: Course(steps=0, sampling_rate=0.1), "at least 1, got 0"),
         (lambda: Course(steps=5, sampling_rate=1.5), r"\(0, 1\]"),
         (lambda: Gaussian(noise_multiplier=0.0), "no guarantee"),
         (lambda: RandomisedResponse(truth=1.0), "nothing is hidden"),
         (
             lambda: Group(mechanism=Gaussian(noise_multiplier=1.0), size=0),
-            "at least one",
+            "at least 1, got 0",
         ),
         (
             lambda: calibrate(

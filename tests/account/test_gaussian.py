@@ -72,7 +72,7 @@ def test_the_classical_noise_is_always_more(epsilon, delta):
 def test_the_classical_formula_does_not_protect_at_a_large_epsilon():
     """Which is why it is refused from 1 on, where its proof ends."""
     assert gaussian_delta(1 / classical_noise(10.0, 1e-5), 10.0) > 1e-5
-    with pytest.raises(InvalidInput, match=r"below 1 only.*Gaussian\.analytic"):
+    with pytest.raises(InvalidInput, match=r"must be below 1.*Gaussian\.analytic"):
         Gaussian.classical(epsilon=1.0, delta=1e-5)
 
 
@@ -92,8 +92,8 @@ def test_replacing_a_record_needs_twice_the_noise(make):
         (0.5, 0.0, "no pure epsilon"),
         (0.5, 1.0, "inside"),
         (0.5, math.nan, "inside"),
-        (-1.0, 1e-5, "epsilon is -1"),
-        (math.nan, 1e-5, "epsilon is nan"),
+        (-1.0, 1e-5, "at least 0 and finite, got -1"),
+        (math.nan, 1e-5, "at least 0 and finite, got nan"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(make, epsilon, delta, words):

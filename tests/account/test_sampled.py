@@ -25,7 +25,7 @@ from reticent.account import (
     make_plan,
     trade_off,
 )
-from reticent.account._sampled import sampled_loss
+from reticent.account.sampled import sampled_loss
 from reticent.account.tradeoff import GRID, fitting
 
 calibrate_module = sys.modules["reticent.account.calibrate"]
@@ -134,7 +134,7 @@ def test_a_plan_tries_little_and_prints_what_it_tried(target, monkeypatch):
         tried.append((mechanism.noise_multiplier, grid, target.excess(found)))
         return found
 
-    monkeypatch.setattr(calibrate_module, "guarantee", counted)
+    monkeypatch.setattr(calibrate_module, "trade_off", counted)
     plan = make_plan(target, Course(steps=300, sampling_rate=0.02), delta=1e-5)
     fine = [(noise, excess) for noise, grid, excess in tried if grid == GRID]
     assert len(fine) <= 5

@@ -178,7 +178,7 @@ def test_outputs_that_are_not_probabilities_are_refused():
             labels=np.array([0, 1]),
             features=np.zeros((3, 4)),
         )
-    with pytest.raises(InvalidPredictions, match="NaN scores"):
+    with pytest.raises(InvalidPredictions, match="scores of an attack are NaN"):
         Scores(values=np.array([np.nan]))
 
 

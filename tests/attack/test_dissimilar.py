@@ -177,6 +177,6 @@ def test_too_few_records_are_refused():
         most_dissimilar_pair(one, none, Gower(), rng=rng)
     with pytest.raises(InvalidTable, match="0 records and there are 1 candidates"):
         most_dissimilar_pair(none, one, Gower(), rng=rng)
-    with pytest.raises(InvalidInput, match="most is 1, so that no two"):
+    with pytest.raises(InvalidInput, match="most must be at least 2, got 1"):
         most_dissimilar_record(np.ones((3, 2)), Gower(), most=1, rng=rng)
     assert most_dissimilar_pair(one, one, Gower(), rng=rng).dissimilarity == 0

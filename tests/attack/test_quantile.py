@@ -109,5 +109,5 @@ def test_missing_values_and_many_records_are_taken(seed):
 
 def test_without_features_it_says_what_it_needs():
     challenge = Challenge(probabilities=np.full((8, 2), 0.5), labels=np.zeros(8, int))
-    with pytest.raises(InvalidInput, match="pass their features"):
+    with pytest.raises(InvalidInput, match="pass the features as well"):
         score(QuantileRegression(), challenge, np.arange(8) < 4, 0)

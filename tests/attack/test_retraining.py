@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from reticent.attack import Regime, RetrainingRounds
 from reticent.data import table_from_frame
 from reticent.evidence import clopper_pearson, privacy_from_rounds
-from reticent.run import stream
+from reticent.run import Processes, Serial, stream
 from reticent.train import EstimatorTrainer
 
 
@@ -32,7 +32,9 @@ def game(estimator, seed=0, n=60, flip=0.0):
 
 
 def wins(rounds, regime, count):
-    return rounds.play_many(regime, range(count), replica=rounds.replica(), workers=1)
+    return rounds.play_many(
+        regime, range(count), replica=rounds.replica(), workers=Serial()
+    )
 
 
 @pytest.mark.parametrize("regime", list(Regime))
@@ -92,14 +94,14 @@ def test_rounds_do_not_depend_on_order_or_workers():
     rounds = game(RandomForestClassifier(5))
     replica = rounds.replica()
     forth = rounds.play_many(
-        Regime.SHUFFLED_UNSEEDED, range(6), replica=replica, workers=1
+        Regime.SHUFFLED_UNSEEDED, range(6), replica=replica, workers=Serial()
     )
     back = [
         rounds.play(Regime.SHUFFLED_UNSEEDED, k, replica=replica)
         for k in reversed(range(6))
     ]
     parallel = rounds.play_many(
-        Regime.SHUFFLED_UNSEEDED, range(6), replica=replica, workers=2
+        Regime.SHUFFLED_UNSEEDED, range(6), replica=replica, workers=Processes(2)
     )
     assert forth.tolist() == back[::-1] == parallel.tolist()
 

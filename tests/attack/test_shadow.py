@@ -16,7 +16,7 @@ from reticent.attack import (
     ShadowModels,
     XGBoosting,
 )
-from reticent.attack._boost import calibrated_log_odds
+from reticent.attack.boost import calibrated_log_odds
 from reticent.errors import InvalidInput
 from reticent.evidence import ltu_accuracy
 from reticent.pool import Pool, balanced_masks

@@ -139,7 +139,7 @@ def test_tags_are_those_of_the_target_and_sealed_by_unit(seed):
 def test_what_an_attack_or_a_pool_lacks_is_said():
     rng = np.random.default_rng(0)
     pool = leaking(rng, n=20)
-    with pytest.raises(InvalidInput, match="pass their features"):
+    with pytest.raises(InvalidInput, match="pass the features as well"):
         score_targets(QuantileRegression(), pool, rng=rng)
     with pytest.raises(InvalidInput, match="one of each per record"):
         score_targets(Loss(), pool, units=np.arange(19), rng=rng)

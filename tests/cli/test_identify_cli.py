@@ -82,7 +82,7 @@ def test_a_private_network_is_audited_with_three_epsilons(folder, product):
     assert epsilons["proven"] == pytest.approx(epsilons["claimed"], rel=1e-3)
     assert 0 < epsilons["audited"]["low"] < epsilons["claimed"]
     assert dossier["watched"]["evidence"]["runs"] == 10
-    checks = {limit["name"]: limit["outcome"] for limit in dossier["limits"]}
+    checks = {limit["measure"]: limit["outcome"] for limit in dossier["limits"]}
     assert checks["training_refuted"] == "kept"
     page = (folder / "audit" / "report.html").read_text()
     assert "Three epsilons" in page
@@ -144,7 +144,7 @@ def test_a_model_trained_by_opacus_is_audited_with_three_epsilons(tmp_path):
         (["--neighbour", "ssim"], "--image 28x28"),
         (["--local", "near"], "use pair"),
         (["--belief", "0.3"], "above 0.5 and below 1"),
-        (["--product", "nowhere"], "nothing is known of its training"),
+        (["--product", "nowhere"], "nothing is known about its training"),
         (["--relation", "cousin"], "the relation 'cousin' is not known"),
         (
             ["--trainer", NOISY, "--rows", "50"],

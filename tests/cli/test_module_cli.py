@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="the extra `torch` is not installed")
 
 from typer.testing import CliRunner
 
-from reticent.cli._main import app
+from reticent.cli import app
 from reticent.errors import OutputRefused
 
 CODE = """

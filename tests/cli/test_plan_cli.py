@@ -48,7 +48,7 @@ def test_every_target_is_met_and_the_keys_are_there(asked, key, limit):
 def test_the_words_say_noise_relation_and_belief():
     done = run("--belief", "0.8", *SHORT, "--relation", "replace-one", "--prior", "0.1")
     assert done.returncode == 0, done.stderr
-    for words in ("Noise multiplier", "replace-one", "but with probability", "D5.3"):
+    for words in ("Noise multiplier", "replace-one", "except with probability", "D5.3"):
         assert words in done.stdout
     assert re.search(r"epsilon at delta 0.0001, replace-one", done.stdout)
 
@@ -57,17 +57,17 @@ def test_the_words_say_noise_relation_and_belief():
     ("arguments", "words"),
     [
         (["--epsilon", "1", "--delta", "0", "--steps", "5", "--rate", "0.1"], "no pure"),
-        (["--belief", "0.4", *SHORT], "without any release"),
+        (["--belief", "0.4", *SHORT], "without a release"),
         (
             ["--epsilon", "1", "--delta", "1e-5", "--rows", "10", "--batch", "20", "--epochs", "1"],
             "larger than the table",
         ),
         (["--advantage", "1e-9", *SHORT], "no amount of noise"),
-        (["--tpr", "0.1", *SHORT], "add --fpr"),
+        (["--tpr", "0.1", *SHORT], "add fpr"),
         (["--epsilon", "1", "--belief", "0.9", *SHORT], "one target"),
         (["--epsilon", "1", "--delta", "1e-5"], "how long the training is"),
         (["--epsilon", "1", *SHORT, "--relation", "same"], "is not known"),
-        (["--epsilon", "1", "--steps", "5", "--rate", "0.1"], "add --delta"),
+        (["--epsilon", "1", "--steps", "5", "--rate", "0.1"], "state delta"),
         (["--epsilon", "1", *SHORT, "--html", "p.html"], "sliders"),
     ],
 )  # fmt: skip

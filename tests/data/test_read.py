@@ -16,6 +16,7 @@ from reticent.data import (
     table_from_frame,
 )
 from reticent.errors import InvalidTable
+from reticent.run import stream
 
 CSV = """age,smoker,town,ill
 30,True,Oslo,no
@@ -136,7 +137,7 @@ def test_schema_may_declare_the_target_as_well(tmp_path):
     ("declared", "message"),
     [
         ('agee = "numeric"', "lacks the column 'agee'.*nearest match is 'age'"),
-        ("", "has the column 'age' that the schema does not declare.*'ages'"),
+        ("", "has the column 'age', which the schema does not declare.*'ages'"),
         ('age = "boolean"', "'age' is declared boolean but holds 'old'"),
         ('age = "numeric"', "'age' is declared numeric but 2 of its values"),
     ],
@@ -158,8 +159,8 @@ def test_table_that_contradicts_its_schema_is_refused(tmp_path, declared, messag
         ("[colums]\na = 'numeric'", "unknown key 'colums'.*nearest match is 'columns'"),
         ("[columns]\na = 'numerical'", "declared 'numerical'.*match is 'numeric'"),
         ("missing = ['?']", "declares no column"),
-        ("missing = 5\n[columns]\na = 'numeric'", "missing is 5"),
-        ("columns = 5", "columns is 5"),
+        ("missing = 5\n[columns]\na = 'numeric'", "missing must be a list .* got 5"),
+        ("columns = 5", "columns must be a table .* got 5"),
         ("[columns", "cannot be read"),
     ],
 )
@@ -201,7 +202,7 @@ def test_classes_are_sorted_and_numbers_lose_their_point():
         ("shifted.csv", "x,y\n1,0,0\n2,0,1\n", "is not a table"),
         ("lies.parquet", "x,y\n1,0\n", "is not a table"),
         ("lies.csv.gz", "x,y\n1,0\n", "is not a table"),
-        ("table.xlsx", "x,y\n1,0\n", r"neither .csv, .csv.gz nor .parquet"),
+        ("table.xlsx", "x,y\n1,0\n", r"none of .csv, .csv.gz and .parquet"),
         ("twice.parquet", None, "there is no file"),
         ("one.csv", "x,y\n1,a\n2,a\n", "single value 'a'"),
         ("missing.csv", "x,y\n1,?\n2,?\n3,a\n4,b\n5,\n", "missing in 3 of 5 rows"),
@@ -230,7 +231,11 @@ def test_binary_file_is_not_a_table(tmp_path):
         (rows(n=200), {"target": np.arange(200)}, "200 different values"),
         (rows(), {"target": [0, 1]}, "40 records but 2 values of the target"),
         (rows(), {"target": "y", "unit": [None] + [1] * 39}, "missing in 1 rows"),
-        (rows()[["y"]], {"target": "y"}, "no column left to predict from"),
+        (
+            rows()[["y"]],
+            {"target": "y"},
+            "no column besides y, so there is nothing to predict from",
+        ),
         (rows(z=[[1, 2]] * 40), {"target": "y"}, "'z' holds lists"),
         (
             pd.DataFrame([[1, 2, 0], [3, 4, 1]], columns=["x", "x", "y"]),
@@ -283,6 +288,14 @@ def test_writing_and_reading_again_changes_nothing(tmp_path_factory, cells):
     expected = table_from_frame(frame, target="y")
     same(expected, read_table(folder / "t.csv", target="y"))
     same(expected, read_table(folder / "t.parquet", target="y"))
+
+
+def test_every_digit_of_a_number_in_a_csv_counts(tmp_path, seed):
+    # Of numbers this long, inexact parsers miss about a quarter by one unit in the last place: 200 never all come out right.
+    numbers = stream(seed, "digits").normal(size=200)
+    lines = [f"{number!r},{i % 2}" for i, number in enumerate(numbers.tolist())]
+    path = write(tmp_path / "t.csv", "\n".join(["x,y", *lines]))
+    assert np.array_equal(read_table(path, target="y").features["x"], numbers)
 
 
 def test_builtin_table_is_the_published_one():

@@ -105,8 +105,11 @@ def test_auxiliary_part_may_be_absent():
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (["defender", "reservd"], "'reservd'; the nearest match is 'reserved'"),
-        (["train", "test"], "'test'; known: 'defender'"),
+        (
+            ["defender", "reservd"],
+            "'reservd', which is not a part; the nearest match is 'reserved'",
+        ),
+        (["train", "test"], "'test', which is not a part; known: 'defender'"),
         (["defender", None], r"\(missing\)"),
         (["defender"], "reserved part has 0 records but at least 20"),
     ],
@@ -118,7 +121,7 @@ def test_unknown_part_is_refused(labels, message):
 
 
 def test_table_without_parts_cannot_be_taken_by_part():
-    with pytest.raises(InvalidSplit, match="names no parts"):
+    with pytest.raises(InvalidSplit, match="has no part column"):
         Split.by_part(make_table())
 
 

@@ -14,7 +14,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 PITFALLS = sorted((DOCS / "pitfalls").glob("*.md"))
 DECISIONS = sorted((DOCS / "decisions").glob("*.md"))
-LINKED_FROM = [*PAGES, ROOT / "README.md", ROOT / "CHANGELOG.md"]
+LINKED_FROM = [*PAGES, *sorted(ROOT.glob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # The only addresses that may stand in a page: standards that are cited.
 CITED = ("keepachangelog.com", "semver.org", "json-schema.org")
@@ -137,14 +137,43 @@ def test_pages_name_no_address_but_cited_standards(page):
     assert [host for host in hosts if host.removeprefix("www.") not in CITED] == []
 
 
-def test_the_policy_page_lists_every_key():
+def test_the_policy_page_lists_every_key_and_every_measure():
     from dataclasses import fields
 
-    from reticent.policy import Limits, Policy
+    from reticent.audits import CLASSIFIER, REGRESSOR
+    from reticent.policy import Policy
 
     text = (DOCS / "reference" / "policy.md").read_text(encoding="utf-8")
-    keys = [field.name for kind in (Policy, Limits) for field in fields(kind)]
-    assert [key for key in keys if f"`{key}`" not in text] == []
+    keys = [field.name for field in fields(Policy)]
+    assert [key for key in keys if f"| `{key}` |" not in text] == []
+    for kind in (CLASSIFIER, REGRESSOR):
+        attacks = [attack.name for attack in kind.attacks]
+        assert [name for name in attacks if f"`{name}`" not in text] == []
+        for measure in kind.measures:
+            (row,) = re.findall(rf"^\| `{measure.name}` \|.*$", text, re.MULTILINE)
+            side = "at_least" if measure.better == "higher" else "at_most"
+            assert f"`{side}`" in row or "its own" in row
+            for parameter, usual in measure.parameters.items():
+                assert f"| `{parameter}` | `{measure.name}` |" in text
+                assert f"| {usual:g} |" in text
+
+
+@pytest.mark.parametrize("name", ["default", "strict"])
+def test_the_policy_page_shows_the_limits_of_the_policies_that_ship(name):
+    from reticent.policy import read_policy
+
+    text = (DOCS / "reference" / "policy.md").read_text(encoding="utf-8")
+    limits = {limit.measure: limit for limit in read_policy(name).limits}
+    column = {"default": -3, "strict": -2}[name]
+    table = text[text.index("| measure |") : text.index("| parameter |")]
+    for row in re.findall(r"^\| `\w+` \|.*$", table, re.MULTILINE):
+        cells = [cell.strip() for cell in row.split("|")]
+        limit = limits.pop(cells[1].strip("`"), None)
+        shown = cells[column]
+        assert (float(shown) if shown not in ("–", "") else None) == (
+            None if limit is None else limit.value
+        )
+    assert limits == {}
 
 
 def test_the_dossier_page_lists_every_key_of_the_schema():
@@ -162,11 +191,17 @@ def test_the_dossier_page_lists_every_key_of_the_schema():
     assert sorted(key for key in keys(dossier_schema()) if f"`{key}`" not in text) == []
 
 
-def test_the_guide_names_every_option_of_the_audit():
+def test_the_guide_names_every_option_of_every_command():
     import inspect
 
-    from reticent.cli._main import audit
+    from reticent.cli import app
 
     text = (DOCS / "guide.md").read_text(encoding="utf-8")
-    options = [name.replace("_", "-") for name in inspect.signature(audit).parameters]
-    assert [o for o in options if o != "table" and f"--{o}" not in text] == []
+    for command in app.registered_commands:
+        names = [
+            name.replace("_", "-")
+            for name in inspect.signature(command.callback).parameters
+        ]
+        assert f"reticent {command.name}" in text
+        options = [n for n in names if n not in ("table", "dossier", "name")]
+        assert [option for option in options if f"--{option}" not in text] == []

@@ -8,6 +8,9 @@ from scipy.stats import binom
 
 from reticent.errors import InvalidInput
 from reticent.evidence import (
+    Joint,
+    UnitGroups,
+    UnitScores,
     by_group,
     clopper_pearson,
     guesses,
@@ -114,7 +117,7 @@ def test_small_groups_are_not_named():
     assert by_group(accuracy, d, r, group, other, level=0.9, smallest=5).names == ("0", "1", "2")  # fmt: skip
     with pytest.raises(InvalidInput, match="no group has 50 members"):
         by_group(accuracy, d, r, group, other, level=0.9, smallest=50)
-    with pytest.raises(InvalidInput, match="pass one per record"):
+    with pytest.raises(InvalidInput, match="pass one group per record"):
         by_group(accuracy, d[:-1], r, group, other, level=0.9)
 
 
@@ -128,8 +131,9 @@ def test_evidence_of_groups_is_that_of_each_alone(seed):
     d, r, in_group, out_group = table(stream(seed, "evidence"), groups=2)
     names = np.array(["old", "young"])
     found = measure_groups(
-        d, r, names[in_group], names[out_group],
-        smallest=20, level=0.95, statements=4, rng=stream(seed, "measure"),
+        UnitScores(members=d, nonmembers=r),
+        UnitGroups(members=names[in_group], nonmembers=names[out_group]),
+        smallest=20, joint=Joint(level=0.95, statements=4), rng=stream(seed, "measure"),
     )  # fmt: skip
     each = split_level(0.95, 4 * 2)
     # The threshold is learned over all groups, on the first draws of the same stream.
@@ -158,7 +162,11 @@ def test_groups_of_a_quiet_product_all_keep_their_privacy(seed):
     for _ in range(runs):
         d, r = rng.normal(size=(2, 360))
         found = measure_groups(
-            d, r, group, group, smallest=20, level=0.8, statements=1, rng=rng
+            UnitScores(members=d, nonmembers=r),
+            UnitGroups(members=group, nonmembers=group),
+            smallest=20,
+            joint=Joint(level=0.8),
+            rng=rng,
         )
         accused += any(g.privacy.high < 1 for g in found)
         alone += any(
@@ -174,5 +182,7 @@ def test_groups_of_a_quiet_product_all_keep_their_privacy(seed):
 def test_no_group_large_enough_leaves_nothing_to_say():
     rng = np.random.default_rng(0)
     group = np.array(["a"] * 10 + ["b"] * 10)
-    asked = {"smallest": 11, "level": 0.9, "statements": 1, "rng": rng}
-    assert measure_groups(np.arange(20.0), np.arange(20.0), group, group, **asked) == ()
+    asked = {"smallest": 11, "joint": Joint(level=0.9), "rng": rng}
+    scores = UnitScores(members=np.arange(20.0), nonmembers=np.arange(20.0))
+    groups = UnitGroups(members=group, nonmembers=group)
+    assert measure_groups(scores, groups, **asked) == ()

@@ -152,7 +152,7 @@ def test_what_privacy_allows():
 
 
 def test_bad_tables_are_refused():
-    with pytest.raises(InvalidInput, match="one row a repeat"):
+    with pytest.raises(InvalidInput, match="one row per repeat"):
         anova([[1.0, 2.0]], overlap=0.0)
     with pytest.raises(InvalidInput, match="do not differ at all"):
         anova([[1.0, 2.0]] * 4, overlap=0.0)
@@ -306,7 +306,7 @@ def test_pools_that_cannot_be_crossed_are_refused():
         crossed(called, masks, group, clusters=clusters % 2, level=0.95)
     with pytest.raises(InvalidInput, match="'9' has 1 records"):
         crossed(called, masks, np.where(np.arange(60) == 7, 9, group), level=0.95)
-    with pytest.raises(InvalidInput, match="one column a record"):
+    with pytest.raises(InvalidInput, match="one column per record"):
         crossed(called, masks, group[:-1], level=0.95)
-    with pytest.raises(InvalidInput, match="one row a model"):
+    with pytest.raises(InvalidInput, match="one row per model"):
         crossed(called[:-1], masks, group, level=0.95)

@@ -186,7 +186,7 @@ def test_scores_that_cannot_be_ranked_are_refused():
         pair_wins([np.nan, 1.0], [0.0])
     with pytest.raises(InvalidInput, match="nothing to compare"):
         pair_wins([], [0.0])
-    with pytest.raises(InvalidInput, match="pass non-members too"):
+    with pytest.raises(InvalidInput, match="pass the scores of non-members too"):
         ltu_accuracy([1.0], level=0.9)
 
 

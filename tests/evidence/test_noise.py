@@ -142,5 +142,5 @@ def test_the_level_scales_with_the_noise(size, factor, seed):
 
 
 def test_too_few_numbers_are_refused():
-    with pytest.raises(InvalidInput, match="too few to say how much noise"):
+    with pytest.raises(InvalidInput, match="at least 2 numbers are needed"):
         noise_level(np.ones(1), level=0.95)

@@ -222,8 +222,8 @@ def test_tied_scores_are_taken_in_the_order_of_canaries():
 @pytest.mark.parametrize(
     ("scores", "coins", "words"),
     [
-        ([1.0, 2.0], [True], "one yes or no a canary"),
-        ([1.0, 2.0], [1, 0], "one yes or no a canary"),
+        ([1.0, 2.0], [True], "one boolean per canary"),
+        ([1.0, 2.0], [1, 0], "one boolean per canary"),
         (np.zeros(100), np.ones(100, dtype=bool), "fair coins hardly ever"),
         ([1.0, np.nan], [True, False], "are NaN"),
     ],
@@ -235,9 +235,9 @@ def test_what_it_refuses(scores, coins, words):
 
 def test_impossible_counts_are_refused():
     for counts in itertools.product((5, 3), (4,), (3,)):
-        with pytest.raises(InvalidInput, match="cannot be"):
+        with pytest.raises(InvalidInput, match="are not possible"):
             one_run_p_value(*counts, mu=1.0)
-    with pytest.raises(InvalidInput, match="show nothing"):
+    with pytest.raises(InvalidInput, match="at least 1 and truth at least 0"):
         one_run_ceiling(0, level=0.95, delta=DELTA)
 
 

@@ -52,8 +52,8 @@ def test_the_interval_covers_and_the_value_is_unbiased(seed, fixed):
     ("mechanism", "answers", "answer", "words"),
     [
         (COINS, [], 1, "at least one"),
-        (COINS, [0, 2], 1, "released by this mechanism"),
-        (COINS, [0, 1], 2, "none of 0 to 1"),
+        (COINS, [0, 2], 1, "this mechanism released them"),
+        (COINS, [0, 1], 2, "from 0 to 1, got 2"),
         (RandomisedResponse(truth=0.0), [0, 1], 1, "never told"),
     ],
 )

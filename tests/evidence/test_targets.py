@@ -159,11 +159,11 @@ def test_what_cannot_be_averaged_is_refused():
 
     with pytest.raises(InvalidInput, match="at least two targets that do not depend"):
         ask(scores, masks, clusters=(0, 0, 0, 0))
-    with pytest.raises(InvalidInput, match="one row a target"):
+    with pytest.raises(InvalidInput, match="one row per target"):
         ask(scores, masks[:, :-1])
-    with pytest.raises(InvalidInput, match="some score is NaN"):
+    with pytest.raises(InvalidInput, match="a score is NaN"):
         ask(np.where(scores == scores.max(), np.nan, scores), masks)
-    with pytest.raises(InvalidInput, match="lacks members or non-members"):
+    with pytest.raises(InvalidInput, match="has no members or no non-members"):
         ask(scores, np.ones_like(masks))
     with pytest.raises(InvalidInput, match="fpr"):
         ask(scores, masks, fpr=(10,))

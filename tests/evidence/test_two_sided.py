@@ -276,8 +276,11 @@ def test_the_ends_of_a_family():
     [
         (lambda: mu_lower_bound([], [1.0], level=0.9), "nothing to compare"),
         (lambda: mu_lower_bound([np.nan], [1.0], level=0.9), "are NaN"),
-        (lambda: mu_lower_bound([1.0], [1.0], level=95), "level is 95"),
-        (lambda: mu_ceiling(0, 5, level=0.9), "show nothing"),
+        (
+            lambda: mu_lower_bound([1.0], [1.0], level=95),
+            r"level must lie inside \(0, 1\), got 95",
+        ),
+        (lambda: mu_ceiling(0, 5, level=0.9), "at least 1 run on each table"),
         (
             lambda: noise_upper_bound(
                 [1.0], [0.0], tprs_of=gaussian_curve, between=(2.0, 1.0), level=0.9

@@ -256,7 +256,9 @@ def test_what_cannot_be_compared_is_refused():
     rng = np.random.default_rng(0)
     with pytest.raises(InvalidInput, match="use worst_case_density"):
         worst_case_discrete(rng.random(400), rng.random(400), **ASKED, rng=rng)
-    with pytest.raises(InvalidInput, match="at least four of each"):
+    with pytest.raises(
+        InvalidInput, match="at least four members and four non-members"
+    ):
         worst_case_density([0.0, 1.0, 2.0], [0.0] * 9, **ASKED, rng=rng)
     with pytest.raises(InvalidInput, match="1 of 5 scores of members are NaN"):
         worst_case_density([0.0, 1.0, 2.0, 3.0, np.nan], [0.0] * 9, **ASKED, rng=rng)
@@ -264,9 +266,9 @@ def test_what_cannot_be_compared_is_refused():
         worst_case_vectors(rng.random(40), rng.random(40), **ASKED, rng=rng)
     with pytest.raises(InvalidInput, match="at least ten rows"):
         worst_case_vectors(rng.random((9, 2)), rng.random((40, 2)), **ASKED, rng=rng)
-    with pytest.raises(InvalidInput, match="the same of both"):
+    with pytest.raises(InvalidInput, match="the same features of both"):
         worst_case_vectors(rng.random((20, 2)), rng.random((20, 3)), **ASKED, rng=rng)
-    with pytest.raises(InvalidInput, match="no group to add up over"):
+    with pytest.raises(InvalidInput, match="no groups with a positive share"):
         subgroup_aware([], level=0.95)
     with pytest.raises(InvalidInput, match="level"):
         worst_case_discrete([0] * 5, [1] * 5, feature="x", level=95, rng=rng)

@@ -17,8 +17,8 @@ from reticent.attack import Loss, Scores
 from reticent.data import table_from_frame
 from reticent.errors import InvalidInput, TrainerFailed
 from reticent.pipeline import AuditPlan, run_audit
-from reticent.policy import Verdict, read_policy
-from reticent.run import stream
+from reticent.policy import Limit, Verdict, read_policy
+from reticent.run import Effort, Run, stream
 from reticent.train import EstimatorTrainer
 
 FALSE_ALARM = 1e-6
@@ -149,21 +149,20 @@ def test_attacks_that_cannot_catch_a_memorising_product_prove_nothing():
     X, y = made(9000)
     table = table_from_frame(pd.DataFrame(X).add_prefix("x"), target=y)
     trainer = EstimatorTrainer.of(LogisticRegression(), preprocess=False)
-    policy = replace(read_policy("default"), required_attacks=("loss",))
+    policy = replace(read_policy("default"), required_attacks={"any": ("loss",)})
     plan = AuditPlan(
         trainer=trainer,
         policy=policy,
         attacks=(Silent(),),
         rounds=1,
-        workers=1,
-        minutes=0.01,
         pool=0,
     )
-    dossier = run_audit(table, plan).dossier
+    run = Run(effort=Effort(minutes=0.01))
+    dossier = run_audit(table, plan, run=run).dossier
     assert dossier.verdict == Verdict.INCONCLUSIVE
     assert not dossier.controls[0].behaved
-    honest = run_audit(table, replace(plan, attacks=(Loss(),))).dossier
-    assert honest.verdict == Verdict.RELEASE
+    telling = run_audit(table, replace(plan, attacks=(Loss(),)), run=run).dossier
+    assert telling.verdict == Verdict.RELEASE
 
 
 def null_outputs(rng, n):
@@ -177,7 +176,9 @@ def test_a_product_that_leaks_nothing_is_refused_at_most_one_time_in_twenty(seed
     runs = 30
     lenient = read_policy("default")
     # A limit at the very edge: any leak at all is too much.
-    edge = replace(lenient, limits=replace(lenient.limits, privacy_at_least=1.0))
+    others = [limit for limit in lenient.limits if limit.measure != "privacy"]
+    strictest = Limit(measure="privacy", at_least=1.0)
+    edge = replace(lenient, limits=(strictest, *others))
     refused = sum(
         reticent.audit_outputs(
             null_outputs(rng, 150), null_outputs(rng, 150), policy=edge, seed=k
@@ -192,7 +193,7 @@ def test_saved_outputs_give_the_numbers_of_the_full_audit():
     X, y = made(800)
     table = table_from_frame(pd.DataFrame(X).add_prefix("x"), target=y)
     trainer = EstimatorTrainer.of(RandomForestClassifier(20), preprocess=False)
-    plan = AuditPlan(trainer=trainer, rounds=1, workers=1, pool=0)
+    plan = AuditPlan(trainer=trainer, rounds=1, pool=0)
     full = run_audit(table, plan)
     from reticent.pipeline import divide
 
@@ -229,11 +230,8 @@ def test_a_trainer_that_raises_says_so():
 def test_a_plan_needs_something_to_audit():
     with pytest.raises(InvalidInput, match="neither a trainer nor a product"):
         AuditPlan(trainer=None)
-    with pytest.raises(InvalidInput, match="must be positive"):
-        AuditPlan(
-            trainer=EstimatorTrainer.of(LogisticRegression(), preprocess=False),
-            minutes=0,
-        )
+    with pytest.raises(InvalidInput, match="minutes must be greater than 0"):
+        reticent.audit(LogisticRegression(), *made(200), minutes=0)
 
 
 def test_a_claimed_epsilon_is_refuted_by_what_attacks_show():
@@ -249,7 +247,7 @@ def test_per_record_risk_names_rows_and_agrees_with_the_score():
     X, y = made(400)
     table = table_from_frame(pd.DataFrame(X).add_prefix("x"), target=y)
     trainer = EstimatorTrainer.of(RandomForestClassifier(20), preprocess=False)
-    result = run_audit(table, AuditPlan(trainer=trainer, rounds=1, workers=1, pool=0))
+    result = run_audit(table, AuditPlan(trainer=trainer, rounds=1, pool=0))
     risk = result.per_record
     assert len(set(risk.row)) == len(risk.row) == 320
     assert risk.privacy.min() >= 0

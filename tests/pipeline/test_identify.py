@@ -22,15 +22,15 @@ from reticent.pipeline import (
     Dissimilar,
     LargestGradient,
     Mislabelled,
-    Stages,
     WatchPlan,
-    identify,
+    run_identification,
 )
 from reticent.report import (
     identification_json,
     read_identification,
     render_identification,
 )
+from reticent.run import Run, Store
 from reticent.train import (
     SGD,
     PrivateNetwork,
@@ -81,10 +81,10 @@ def trainer(domain, *, noise, **changes):
 
 
 def watch(tables, made, *, runs=60, seed=42, **changes):
-    given = {"delta": DELTA, "runs": runs, "seed": seed, "workers": 1}
+    given = {"delta": DELTA, "runs": runs}
     members, outside = tables
     plan = WatchPlan(trainer=made, **{**given, **changes})
-    return identify(members, plan, outside=outside)
+    return run_identification(members, plan, outside=outside, run=Run(seed=seed))
 
 
 def noise_for(epsilon, delta=DELTA):
@@ -257,8 +257,8 @@ def test_poisson_sampling_is_told_and_its_bound_stays_below_the_truth(
 
 def test_a_killed_run_goes_on_where_it_was(tables, domain, tmp_path):
     made = trainer(domain, noise=8.0)
-    plan = WatchPlan(trainer=made, runs=120, delta=DELTA, workers=1)
-    stages = Stages(folder=tmp_path / "kept")
+    plan = WatchPlan(trainer=made, runs=120, delta=DELTA)
+    run = Run(store=Store(folder=tmp_path / "kept"))
     told = []
 
     def stop(stage, done, total):
@@ -267,10 +267,10 @@ def test_a_killed_run_goes_on_where_it_was(tables, domain, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        identify(tables[0], plan, stages=stages, progress=stop)
+        run_identification(tables[0], plan, run=replace(run, tell=stop))
     assert len(list((tmp_path / "kept").glob("watch*"))) == 2
-    resumed = identify(tables[0], plan, stages=stages)
-    assert resumed == identify(tables[0], plan)
+    resumed = run_identification(tables[0], plan, run=run)
+    assert resumed == run_identification(tables[0], plan)
 
 
 def test_the_result_survives_json_and_makes_a_page(tables, domain):
@@ -281,7 +281,7 @@ def test_the_result_survives_json_and_makes_a_page(tables, domain):
         assert part in page
     refuted = replace(found, epsilons=replace(found.epsilons, claimed=0.1))
     assert ">REFUTED<" in render_identification(refuted)
-    with pytest.raises(InvalidInput, match="this is a 'another'"):
+    with pytest.raises(InvalidInput, match="the schema is 'another'"):
         read_identification('{"schema": "another"}')
 
 
@@ -299,4 +299,4 @@ def test_what_cannot_be_watched_is_refused(tables, domain):
         trainer=made, neighbour=LargestGradient(), relation=Relation.REPLACE
     )
     with pytest.raises(InvalidInput, match="keep some records aside"):
-        identify(tables[0], plan)
+        run_identification(tables[0], plan)

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from reticent.evidence import clopper_pearson, split_level
-from reticent.pipeline._insider import LOOKS, _plan
+from reticent.pipeline import LOOKS, plan_rounds
 from reticent.run import stream
 
 FALSE_ALARM = 1e-6
@@ -21,13 +21,13 @@ FALSE_ALARM = 1e-6
     ],
 )
 def test_rounds_fit_into_the_time(one, seconds, expected):
-    assert _plan(one, seconds, 100, workers=2).tolist() == expected
+    assert plan_rounds(one, seconds, most_rounds=100, workers=2).tolist() == expected
 
 
 def test_a_little_more_time_changes_nothing():
     assert (
-        _plan(1.0, 60, 100, workers=2).tolist()
-        == _plan(0.97, 60, 100, workers=2).tolist()
+        plan_rounds(1.0, 60, most_rounds=100, workers=2).tolist()
+        == plan_rounds(0.97, 60, most_rounds=100, workers=2).tolist()
     )
 
 

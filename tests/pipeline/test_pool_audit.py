@@ -12,7 +12,8 @@ from sklearn.linear_model import LogisticRegression
 import reticent
 from reticent.data import table_from_frame
 from reticent.errors import InvalidInput
-from reticent.pipeline import AuditPlan, Stages, run_audit
+from reticent.pipeline import AuditPlan, run_audit
+from reticent.run import Effort, Run, Store
 from reticent.train import EstimatorTrainer
 
 ONE = {"rounds": 1, "workers": 1}
@@ -33,7 +34,7 @@ def pooled():
         group=np.where(np.arange(1600) % 4 == 0, "few", "many"),
     )
     trainer = EstimatorTrainer.of(RandomForestClassifier(30), preprocess=False)
-    return run_audit(table, AuditPlan(trainer=trainer, pool=12, **ONE))
+    return run_audit(table, AuditPlan(trainer=trainer, pool=12, rounds=1))
 
 
 def test_every_model_is_a_target_and_the_interval_covers_the_trainer(pooled):
@@ -126,11 +127,12 @@ def test_a_resumed_audit_keeps_the_size_it_chose(tmp_path):
     X, y = made(300)
     table = table_from_frame(pd.DataFrame(X).add_prefix("x"), target=y)
     trainer = EstimatorTrainer.of(LogisticRegression(), preprocess=False)
-    plan = AuditPlan(trainer=trainer, minutes=2.0, **ONE)
-    stages = Stages(folder=tmp_path / "kept")
-    first = run_audit(table, plan, stages=stages).dossier
+    plan = AuditPlan(trainer=trainer, rounds=1)
+    run = Run(store=Store(folder=tmp_path / "kept"), effort=Effort(minutes=2.0))
+    first = run_audit(table, plan, run=run).dossier
     # Another budget of time would choose no pool; what was chosen first stays.
-    second = run_audit(table, replace(plan, minutes=1e-4), stages=stages).dossier
+    short = replace(run, effort=Effort(minutes=1e-4))
+    second = run_audit(table, plan, run=short).dossier
     assert first.evidence.pool == second.evidence.pool
     assert first.evidence.pool.models == 64
 

@@ -4,9 +4,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reticent.pipeline._pool import SIZES, choose_size, memory_needed
+from reticent.pipeline import SIZES, forecast, largest_size
 
-ASKED = {"workers": 2, "records": 40_000, "classes": 2, "memory": 2.0, "together": 1}
+ASKED = {"workers": 2, "records": 40_000, "classes": 2, "memory": 2.0}
+
+
+def choose_size(one, *, seconds, workers, records, classes, memory):
+    """Return the size for models that take so long each."""
+    forecasts = [
+        forecast(models, each=one, workers=workers, answers=(records, classes))
+        for models in SIZES
+    ]
+    return largest_size(forecasts, seconds=seconds, memory=memory)
+
+
+def memory_needed(models, records, classes):
+    return forecast(models, each=0, workers=1, answers=(records, classes)).gigabytes
 
 
 @pytest.mark.parametrize(
@@ -25,12 +38,6 @@ def test_the_pool_fits_into_the_time(one, seconds, expected):
     assert choose_size(one, seconds=seconds, **ASKED) == expected
 
 
-def test_networks_trained_together_make_a_larger_pool():
-    alone = choose_size(12.0, seconds=60, **ASKED)
-    together = choose_size(12.0, seconds=60, **{**ASKED, "together": 8})
-    assert (alone, together) == (4, 16)
-
-
 def test_memory_bounds_the_pool():
     """64 models on a million records of two classes: 64e6 x 2 x (8 + 16 + 1) bytes."""
     assert memory_needed(64, 1_000_000, 2) == pytest.approx(3.2)
@@ -47,7 +54,6 @@ plans = st.fixed_dictionaries(
         "records": st.integers(10, 10**7),
         "classes": st.integers(2, 1000),
         "memory": st.floats(0.01, 100),
-        "together": st.integers(1, 64),
     }
 )
 

@@ -5,17 +5,33 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from reticent.audits import CLASSIFIER, REGRESSOR
 from reticent.errors import InvalidPolicy
 from reticent.evidence import (
     AttackEvidence,
+    Claim,
     Estimate,
     Evidence,
     GroupEvidence,
     Histogram,
     InsiderEvidence,
+    Measure,
     RegimeEvidence,
+    Seen,
+    Utility,
 )
-from reticent.policy import Control, Limits, Outcome, Verdict, decide, read_policy
+from reticent.policy import (
+    SHIPPED,
+    Control,
+    Gap,
+    Limit,
+    Outcome,
+    Verdict,
+    decide,
+    read_policy,
+)
+
+MEASURES = CLASSIFIER.measures
 
 
 def estimate(low, value, high):
@@ -23,38 +39,72 @@ def estimate(low, value, high):
 
 
 GOOD, ZERO = estimate(0.95, 0.98, 1.0), estimate(0.0, 0.0, 0.001)
+FEW = estimate(0.04, 0.05, 0.06)
 EMPTY = Histogram(edges=(0.0, 1.0), members=(1.0,), nonmembers=(1.0,))
 
 
 def evidence(**changes):
+    """Evidence of a harmless product; scores of attacks are changed by ``auc``, ``tpr`` and ``exposed``."""
     names = ["loss", "confidence", "entropy", "modified_entropy", "learned_outputs"]
+    auc = changes.pop("auc", estimate(0.49, 0.5, 0.52))
+    tpr, exposed = changes.pop("tpr", ZERO), changes.pop("exposed", FEW)
     attacks = tuple(
         AttackEvidence(
-            name=name, threat="outsider", auc=estimate(0.49, 0.5, 0.52), privacy=GOOD,
-            tpr_at_fpr=ZERO, fpr=0.001, exposed=estimate(0.04, 0.05, 0.06),
-            vulnerability=estimate(-0.1, 0.0, 0.1), epsilon=estimate(0.0, 0.0, np.inf), roc=(),
+            name=name, family="queries", auc=auc, privacy=GOOD, tpr_at_fpr=tpr, fpr=0.001, exposed=exposed,
+            vulnerability=estimate(-0.1, 0.0, 0.1), epsilon=estimate(0.5, 0.5, np.inf), roc=(),
         )
         for name in names
     )  # fmt: skip
     base = Evidence(
-        utility=estimate(0.6, 0.7, 0.8), guessing_utility=0.2, privacy=GOOD, tpr_at_fpr=ZERO,
-        exposed=estimate(0.04, 0.05, 0.06), attacks=attacks, epsilon=estimate(0.5, 0.5, np.inf),
-        epsilon_ceiling=5.0, smallest_leak=0.52, members=5000, nonmembers=5000, groups=(),
-        insider=None, scores=EMPTY, individual=EMPTY, calibration=None, theorems={}, worst_case=(),
-        subgroup_aware=None, vulnerability_bound=None, pool=None,
+        attacks=attacks, utility=useful(0.6, 0.7, 0.8), epsilon_ceiling=5.0, smallest_leak=0.52, members=5000,
+        nonmembers=5000, groups=(), insider=None, scores=EMPTY, individual=EMPTY, calibration=None, theorems={},
+        worst_case=(), subgroup_aware=None, vulnerability_bound=None, pool=None,
     )  # fmt: skip
     return replace(base, **changes)
 
 
+def useful(low, value, high):
+    return Utility(
+        score=estimate(low, value, high),
+        definition="",
+        baseline=0.2,
+        baseline_words="",
+        beside={},
+    )
+
+
+def private(low, value, high):
+    """Return the LTU accuracy that goes with a privacy score."""
+    return {"auc": estimate(1 - high / 2, 1 - value / 2, 1 - low / 2)}
+
+
 CONTROLS = [
     Control(name="memorising", privacy=ZERO, behaved=True, text="caught"),
-    Control(name="unrelated", privacy=GOOD, behaved=True, text="spared"),
+    Control(name="unrelated", privacy=GOOD, behaved=True, text="spared", misleads=True),
 ]
 DEFAULT = read_policy("default")
 
 
-def verdict(changes=None, *, policy=DEFAULT, controls=CONTROLS, **more):
-    return decide(policy, evidence(**(changes or {})), controls=controls, **more)
+def verdict(changes=None, *, policy=DEFAULT, controls=CONTROLS, stops=(), **seen):
+    """Measure made-up evidence, and decide."""
+    shown = Seen(
+        evidence=evidence(**(changes or {})),
+        confidence=policy.confidence,
+        statements=policy.statements(MEASURES),
+        **seen,
+    )
+    statements = [
+        statement
+        for measure in MEASURES
+        if (
+            statement := measure.measure(
+                shown,
+                limit=policy.limit(measure.name),
+                rng=np.random.default_rng(0),
+            )
+        )
+    ]
+    return decide(policy, statements, controls=controls, stops=stops)
 
 
 def test_release_when_every_limit_is_kept_with_confidence():
@@ -67,28 +117,28 @@ def test_release_when_every_limit_is_kept_with_confidence():
 @pytest.mark.parametrize(
     ("changes", "name"),
     [
-        ({"privacy": estimate(0.6, 0.7, 0.89)}, "privacy"),
-        ({"tpr_at_fpr": estimate(0.02, 0.03, 0.05)}, "tpr_at_fpr"),
+        (private(0.6, 0.7, 0.89), "privacy"),
+        ({"tpr": estimate(0.02, 0.03, 0.05)}, "tpr"),
         ({"exposed": estimate(0.11, 0.2, 0.3)}, "exposed"),
-        ({"utility": estimate(0.0, 0.05, 0.09)}, "utility"),
+        ({"utility": useful(0.0, 0.05, 0.09)}, "utility"),
     ],
 )
 def test_refuse_when_a_whole_interval_is_on_the_wrong_side(changes, name):
     decision = verdict(changes)
     assert decision.verdict == Verdict.REFUSE
     assert decision.exit_status == 1
-    assert [c.name for c in decision.limits if c.outcome == Outcome.BROKEN] == [name]
+    assert [c.measure for c in decision.limits if c.outcome == Outcome.BROKEN] == [name]
     assert "breaks the limit" in decision.reasons[0]
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"privacy": estimate(0.8, 0.85, 0.95)},  # a point below the limit is not enough
-        {"privacy": estimate(0.85, 0.95, 1.0)},
-        {"tpr_at_fpr": estimate(0.0, 0.0, 0.05)},
+        private(0.8, 0.85, 0.95),  # a point below the limit is not enough
+        private(0.85, 0.95, 1.0),
+        {"tpr": estimate(0.0, 0.0, 0.05)},
         {"exposed": estimate(0.05, 0.12, 0.2)},
-        {"utility": estimate(0.05, 0.2, 0.3)},
+        {"utility": useful(0.05, 0.2, 0.3)},
     ],
 )
 def test_inconclusive_when_an_interval_straddles_its_limit(changes):
@@ -99,23 +149,23 @@ def test_inconclusive_when_an_interval_straddles_its_limit(changes):
 
 
 def test_inconclusive_says_how_many_records_would_settle_it():
-    steps = verdict({"privacy": estimate(0.85, 0.95, 1.0)}).next_steps
+    steps = verdict(private(0.85, 0.95, 1.0)).next_steps
     assert steps == (
         "About 20,000 members and as many non-members (now 5,000) would settle the privacy score.",
     )
     steps = verdict(
-        {"tpr_at_fpr": estimate(0.0, 0.001, 0.05), "members": 300, "nonmembers": 300}
+        {"tpr": estimate(0.0, 0.001, 0.05), "members": 300, "nonmembers": 300}
     ).next_steps
     assert "would settle the share of members pointed out" in steps[0]
-    near = verdict({"privacy": estimate(0.85, 0.9, 0.95)}).next_steps
+    near = verdict(private(0.85, 0.9, 0.95)).next_steps
     assert "too near its limit" in near[0]
 
 
 def test_a_stop_makes_a_broken_privacy_limit_inconclusive_but_not_a_broken_utility():
-    shifted = verdict({"privacy": estimate(0.5, 0.6, 0.7)}, stops=["they differ"])
+    shifted = verdict(private(0.5, 0.6, 0.7), stops=["they differ"])
     assert shifted.verdict == Verdict.INCONCLUSIVE
     assert "they differ" in shifted.reasons
-    useless = verdict({"utility": estimate(0.0, 0.01, 0.02)}, stops=["they differ"])
+    useless = verdict({"utility": useful(0.0, 0.01, 0.02)}, stops=["they differ"])
     assert useless.verdict == Verdict.REFUSE
 
 
@@ -128,16 +178,18 @@ def test_a_misbehaving_control_forbids_a_release(which):
 
 def test_a_caught_unrelated_product_forbids_a_refusal_too():
     controls = [CONTROLS[0], replace(CONTROLS[1], behaved=False)]
-    broken = {"privacy": estimate(0.5, 0.6, 0.7)}
+    broken = private(0.5, 0.6, 0.7)
     assert verdict(broken, controls=controls).verdict == Verdict.INCONCLUSIVE
     assert verdict(broken).verdict == Verdict.REFUSE
 
 
-def test_a_missing_attack_is_inconclusive():
-    fewer = evidence().attacks[:-1]
-    decision = verdict({"attacks": fewer})
+def test_a_gap_is_inconclusive_and_says_what_would_fill_it():
+    gap = Gap(reason="the attack 'x' failed.", to_settle="Repair it.")
+    decision = decide(DEFAULT, [], controls=CONTROLS, gaps=[gap])
     assert decision.verdict == Verdict.INCONCLUSIVE
-    assert "'learned_outputs', which was not run" in decision.reasons[0]
+    assert decision.reasons == ("the attack 'x' failed.",)
+    assert decision.next_steps == ("Repair it.",)
+    assert decide(DEFAULT, [], controls=CONTROLS).verdict == Verdict.RELEASE
 
 
 def insider(low, value, high):
@@ -154,32 +206,35 @@ def test_the_default_policy_shows_the_insider_and_the_strict_one_decides_on_it()
     assert verdict(lost).verdict == Verdict.RELEASE
     assert verdict(lost, policy=strict).verdict == Verdict.REFUSE
     assert verdict(policy=strict).verdict == Verdict.INCONCLUSIVE
-    assert any("--minutes" in step for step in verdict(policy=strict).next_steps)
     kept = {"insider": insider(0.92, 0.97, 1.0)}
     assert verdict(kept, policy=strict).verdict == Verdict.RELEASE
 
 
-def with_limits(**changes):
-    return replace(DEFAULT, limits=replace(DEFAULT.limits, **changes))
+def with_limit(measure, **changes):
+    limit = Limit(measure=measure, **changes)
+    others = tuple(each for each in DEFAULT.limits if each.measure != measure)
+    return replace(DEFAULT, limits=(*others, limit))
+
+
+def claim(epsilon, delta=0.0, relation=""):
+    return {"claim": Claim(epsilon=epsilon, delta=delta, relation=relation)}
 
 
 def test_claims_of_epsilon():
-    assert verdict(claimed_epsilon=3.0).verdict == Verdict.RELEASE
-    refuted = verdict(claimed_epsilon=0.3)
+    assert verdict(**claim(3.0)).verdict == Verdict.RELEASE
+    refuted = verdict(**claim(0.3))
     assert refuted.verdict == Verdict.REFUSE
     assert "refutes the claimed 0.3" in refuted.reasons[0]
     # What the attacks show (0.5) is no refutation of a claim that allows it through its delta.
-    allowed = verdict(
-        claimed_epsilon=0.3, claimed_delta=0.5, claimed_relation="add/remove"
-    )
+    allowed = verdict(**claim(0.3, 0.5, "add/remove"))
     assert allowed.verdict == Verdict.RELEASE
     assert any("0.3 (delta 0.5, add/remove)" in reason for reason in allowed.reasons)
-    tiny = verdict(claimed_epsilon=0.3, claimed_delta=1e-9)
+    tiny = verdict(**claim(0.3, 1e-9))
     assert tiny.verdict == Verdict.REFUSE
-    capped = with_limits(claimed_epsilon_at_most=2.0)
+    capped = with_limit("claimed_epsilon", at_most=2.0)
     assert verdict(policy=capped).verdict == Verdict.INCONCLUSIVE
-    assert verdict(policy=capped, claimed_epsilon=1.0).verdict == Verdict.RELEASE
-    assert verdict(policy=capped, claimed_epsilon=8.0).verdict == Verdict.REFUSE
+    assert verdict(policy=capped, **claim(1.0)).verdict == Verdict.RELEASE
+    assert verdict(policy=capped, **claim(8.0)).verdict == Verdict.REFUSE
 
 
 def test_the_worst_group_decides_when_asked():
@@ -194,7 +249,7 @@ def test_the_worst_group_decides_when_asked():
         )
         for name, privacy in [("a", GOOD), ("b", estimate(0.3, 0.5, 0.7))]
     )
-    asked = with_limits(group_privacy_at_least=0.9)
+    asked = with_limit("group_privacy", at_least=0.9)
     assert verdict({"groups": groups}).verdict == Verdict.RELEASE
     decision = verdict({"groups": groups}, policy=asked)
     assert decision.verdict == Verdict.REFUSE
@@ -202,12 +257,50 @@ def test_the_worst_group_decides_when_asked():
     assert verdict(policy=asked).verdict == Verdict.INCONCLUSIVE
 
 
-def test_shipped_policies_are_complete_and_documented():
+NAMES = [attack.name for attack in CLASSIFIER.attacks]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_policies_fit_every_kind(name):
+    policy = read_policy(name)
+    for kind in (CLASSIFIER, REGRESSOR):
+        attacks = [*(a.name for a in kind.attacks), "retraining"]
+        policy.check(kind.measures, attacks=attacks, kind=kind.name)
+        assert policy.required(kind.name)
+
+
+def test_statements_that_share_the_confidence_are_counted():
     strict = read_policy("strict")
     assert strict.decides_on == ("outsider", "insider")
-    assert "retraining" in strict.required_attacks
-    assert DEFAULT.statements == 5
-    assert strict.statements == 6
+    assert "retraining" in strict.required("classifier")
+    assert DEFAULT.statements(MEASURES) == 5
+    assert strict.statements(MEASURES) == 6
+    # A limit on what is stated and not measured shares nothing.
+    assert with_limit("claimed_epsilon", at_most=2.0).statements(MEASURES) == 5
+
+
+def test_a_measure_of_ones_own_is_limited_and_decides():
+    """The policy knows no measure: one that it never heard of is judged like its own."""
+
+    class Luck(Measure):
+        name, label, better = "luck", "luck", "lower"
+
+        def measure(self, seen, *, limit, rng):
+            return self.statement(
+                "the luck", estimate(0.4, 0.5, 0.6), limit=limit, seen=seen
+            )
+
+    policy = with_limit("luck", at_most=0.3)
+    policy.check([*MEASURES, Luck()], attacks=NAMES, kind="classifier")
+    seen = Seen(evidence=evidence())
+    said = Luck().measure(seen, limit=policy.limit("luck"), rng=None)
+    decision = decide(policy, [said], controls=CONTROLS)
+    assert decision.verdict == Verdict.REFUSE
+    assert decision.reasons == (
+        "The luck is 0.50 [0.40, 0.60] and breaks the limit of at most 0.3.",
+    )
+    allowed = with_limit("luck", at_most=0.7)
+    assert decide(allowed, [said], controls=CONTROLS).verdict == Verdict.RELEASE
 
 
 GOOD_TOML = """
@@ -216,8 +309,8 @@ decides_on = ["outsider"]
 confidence = 0.9
 smallest_group = 10
 required_attacks = ["loss"]
-[limits]
-privacy_at_least = 0.8
+[limits.privacy]
+at_least = 0.8
 """
 
 
@@ -225,34 +318,63 @@ privacy_at_least = 0.8
     ("old", "new", "message"),
     [
         ("confidence", "confidense", "unknown key 'confidense'.*'confidence'"),
-        (
-            "privacy_at_least",
-            "privacy_at_lest",
-            "unknown limit 'privacy_at_lest'.*'privacy_at_least'",
-        ),
-        ("0.8", "1.8", "outside"),
         ("0.8", '"much"', "not a number"),
+        ("0.8", "inf", "can decide nothing"),
         ("0.9", "95", "must lie inside"),
-        ('["loss"]', '["los"]', "'los'.*'loss'"),
         ('["outsider"]', '["insider"]', "leaves out the outsider"),
-        ('["outsider"]', '["outsider", "insider"]', "insider_privacy_at_least"),
         ("smallest_group = 10", "smallest_group = 1", "single people"),
         ("smallest_group = 10", "", "lacks 'smallest_group'"),
         ("name =", "name", "not TOML"),
-        ("[limits]\nprivacy_at_least = 0.8", "limits = 3", "not a table"),
-        ("privacy_at_least = 0.8", "", "would release anything"),
+        ("[limits.privacy]\nat_least = 0.8", "limits = 3", "not a table"),
+        ("at_least = 0.8", "", "would release anything"),
+        ("at_least = 0.8", "at_least = 0.8\nat_most = 0.9", "both at_least"),
         ('["loss"]', "[]", "would release anything"),
+        ('["loss"]', '"loss"', "write a list"),
+        (
+            "[limits.privacy]\nat_least = 0.8",
+            "[limits]\nprivacy_at_least = 0.8\ntpr_at_most = 0.01",
+            r"version 0.1.*\[limits.privacy\] at_least = 0.8; \[limits.tpr\] at_most = 0.01",
+        ),
     ],
 )
 def test_a_faulty_policy_is_refused(tmp_path, old, new, message):
     file = tmp_path / "policy.toml"
     file.write_text(GOOD_TOML)
-    assert read_policy(file).limits == Limits(privacy_at_least=0.8)
+    assert read_policy(file).limits == (Limit(measure="privacy", at_least=0.8),)
     file.write_text(GOOD_TOML.replace(old, new, 1))
     with pytest.raises(InvalidPolicy, match=message):
         read_policy(file)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("limits.privacy", "limits.privcy", "unknown limit 'privcy'.*'privacy'"),
+        ("0.8", "1.8", "outside"),
+        ("at_least", "at_most", "wrong side"),
+        ("at_least = 0.8", "at_least = 0.8\nfpr = 0.1", "'fpr'.*ignored"),
+        ("limits.privacy]\nat_least", "limits.tpr]\nfpr = 2\nat_most", "is a share"),
+        ('["loss"]', '["los"]', "'los'.*'loss'"),
+        ('["outsider"]', '["outsider", "insider"]', r"\[limits.insider_privacy\]"),
+    ],
+)
+def test_a_policy_that_does_not_fit_the_audit_is_refused(tmp_path, old, new, message):
+    file = tmp_path / "policy.toml"
+    file.write_text(GOOD_TOML)
+    read_policy(file).check(MEASURES, attacks=NAMES, kind="classifier")
+    file.write_text(GOOD_TOML.replace(old, new, 1))
+    policy = read_policy(file)
+    with pytest.raises(InvalidPolicy, match=message):
+        policy.check(MEASURES, attacks=NAMES, kind="classifier")
+
+
 def test_a_policy_that_is_not_there():
     with pytest.raises(InvalidPolicy, match="no policy file"):
         read_policy("nowhere.toml")
+
+
+@pytest.mark.parametrize("measure", ["claim_refuted", "training_refuted"])
+def test_a_limit_on_what_the_product_claims_itself_is_refused(measure):
+    policy = with_limit(measure, at_most=1.0)
+    with pytest.raises(InvalidPolicy, match="limit claimed_epsilon instead"):
+        policy.check(MEASURES, attacks=NAMES, kind="classifier")

@@ -12,14 +12,14 @@ from scipy.special import expit, log_softmax, softmax
 
 from reticent.data import table_from_frame
 from reticent.errors import InvalidInput, InvalidPredictions
-from reticent.product import Encoder, Internals, NetworkProduct, Openable
-from reticent.product._internals import loss_and_delta
+from reticent.product import Encoder, Internals, NetworkProduct, Product
+from reticent.product.internals import loss_and_delta
 
 torch = pytest.importorskip("torch")
 from torch import nn
 
-from reticent.product import _module_internals
-from reticent.product._module_internals import internals_of_module
+from reticent.product import module_internals
+from reticent.product.module_internals import internals_of_module
 
 CLASSES = ("a", "b", "c")
 
@@ -219,7 +219,7 @@ def test_gradients_of_modules_are_those_of_autograd(name, monkeypatch):
         False
     )
     wanted = [p.requires_grad for p in module.parameters()]
-    monkeypatch.setattr(_module_internals, "CHUNK", 5)
+    monkeypatch.setattr(module_internals, "CHUNK", 5)
     seen = internals_of_module(module, inputs, labels)
     assert seen.gradient_norms == pytest.approx(expected, rel=1e-5, abs=1e-7)
     with torch.no_grad():
@@ -278,8 +278,8 @@ def test_products_of_trainers_can_be_opened(tmp_path):
 
     trainer = ModuleTrainer(make=_small, training=Training(epochs=2), recipe="test")
     product = trainer.train(table(), seed=0)
-    assert isinstance(product, Openable)
-    assert isinstance(network(), Openable)
+    assert isinstance(product, Product)
+    assert isinstance(network(), Product)
     data = table()
     seen = product.internals(data.features, data.target)
     own = product.predict_proba(data.features)[np.arange(40), data.target]
@@ -326,9 +326,12 @@ def inside(**changed):
     [
         ({"gradient_norms": np.ones((3, 2))}, r"lengths of shape \(3, 2\) do not fit"),
         ({"activations": np.ones((1, 3))}, r"activations of shape \(1, 3\) do not fit"),
-        ({"layers": ("a", "a")}, "name each once"),
-        ({"losses": np.array([1.0, np.nan])}, "losses span .* must be finite"),
-        ({"gradient_norms": np.full((2, 2), -1.0)}, "gradient lengths span"),
+        ({"layers": ("a", "a")}, "give every layer one name"),
+        ({"losses": np.array([1.0, np.nan])}, "losses must be finite .* span"),
+        (
+            {"gradient_norms": np.full((2, 2), -1.0)},
+            "gradient lengths must be finite .* span",
+        ),
         ({"activations": np.full((2, 3), np.inf)}, "activations are NaN or infinite"),
     ],
 )
@@ -351,7 +354,7 @@ def test_labels_and_modules_that_do_not_fit_are_refused():
         internals_of_module(Cut(), torch.zeros(2, 3), np.zeros(2, int))
     with pytest.raises(InvalidInput, match="0 records and 0 labels"):
         internals_of_module(nn.Linear(3, 2), torch.zeros(0, 3), np.zeros(0, int))
-    with pytest.raises(InvalidPredictions, match="one row a record"):
+    with pytest.raises(InvalidPredictions, match="one row per record"):
         internals_of_module(
             nn.Sequential(nn.Linear(3, 2), nn.Flatten(0)),
             torch.zeros(2, 3),

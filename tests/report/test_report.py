@@ -55,7 +55,7 @@ def test_the_keys_others_rely_on(dossier):
         for key in ("auc", "privacy", "tpr_at_fpr"):
             assert attack[key]["low"] <= attack[key]["value"] <= attack[key]["high"]
     assert {c["name"] for c in content["controls"]} == {"memorising", "unrelated"}
-    assert {"findings", "provenance", "seed"} <= set(content)
+    assert {"findings", "provenance", "seed", "kind", "statements"} <= set(content)
 
 
 def test_the_schema_is_a_schema_and_refuses_what_is_not_a_dossier(dossier):

@@ -314,13 +314,13 @@ def test_a_training_can_be_repeated_and_leaves_the_common_generator_alone():
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"batch": 1}, "batch is 1, and the features of single records"),
-        ({"weight": -0.1}, r"weight is -0\.1 .* must be 0 or more"),
-        ({"weight": math.inf}, "weight is inf"),
-        ({"steepness": 0.0}, r"steepness 0\.0"),
-        ({"epochs": 5, "warm_up": 5}, "first 5 of 5 epochs are on the source alone"),
-        ({"kernels": 0}, "there are 0 kernels"),
-        ({"ratio": 1.0}, r"ratio 1\.0; take at least 1 kernel and a ratio above 1"),
+        ({"batch": 1}, "batch must be at least 2, got 1: the features of a single"),
+        ({"weight": -0.1}, r"weight must be at least 0, .* got -0\.1 and"),
+        ({"weight": math.inf}, "got inf and"),
+        ({"steepness": 0.0}, r"got .* and 0\.0"),
+        ({"epochs": 5, "warm_up": 5}, "first 5 of 5 epochs train on the source alone"),
+        ({"kernels": 0}, "kernels must be at least 1"),
+        ({"ratio": 1.0}, r"ratio of their widths above 1, got 5 and 1\.0"),
         ({"epochs": 0}, r"epochs \(0\)"),
     ],
 )
@@ -334,7 +334,7 @@ def test_features_that_do_not_fit_are_refused():
     for parts in ((s, t[:, :2], ys, yt), (s, t, ys[1:], yt), (s, t, ys, yt[:, :3])):
         with pytest.raises(InvalidInput, match="do not fit class probabilities"):
             local_mmd(*parts)
-    with pytest.raises(InvalidInput, match="there are 0 kernels"):
+    with pytest.raises(InvalidInput, match="kernels must be at least 1"):
         local_mmd(s, t, ys, yt, kernels=0)
 
 
@@ -343,9 +343,9 @@ def test_trainings_that_cannot_be_are_refused():
     classes, recipe = one_hot(y, 10).float(), Adaptation(epochs=1)
     with pytest.raises(InvalidInput, match="do not fit 700 source records"):
         train_adapted(small, x, classes[:-1], others, recipe, 0)
-    with pytest.raises(InvalidInput, match="do not go with source records"):
+    with pytest.raises(InvalidInput, match="do not fit source records"):
         train_adapted(small, x, classes, others[..., :4], recipe, 0)
-    with pytest.raises(InvalidInput, match="do not go with source records"):
+    with pytest.raises(InvalidInput, match="do not fit source records"):
         train_adapted(small, x, classes, others[:0], recipe, 0)
     with pytest.raises(InvalidInput, match=r"\(1, 10\) for 1 record, where \(1, 9\)"):
         train_adapted(small, x, classes[:, :9], others, recipe, 0)

@@ -7,9 +7,9 @@ from reticent.errors import InvalidInput
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 
-from reticent.train._stack import batch_order
 from reticent.train.engine import initial_parameters, train_networks
 from reticent.train.recipes import SGD, Adam, Network
+from reticent.train.stacking import batch_order
 
 N, D, C = 90, 7, 3
 

@@ -25,13 +25,13 @@ from reticent.train import (
     parse_trainer,
     spell,
 )
-from reticent.train._stack import batch_order
 from reticent.train.losses import cross_entropy, loss_of
 from reticent.train.modules import train_modules
 from reticent.train.private.modules import (
     gradients_of_records,
     train_modules_privately,
 )
+from reticent.train.stacking import batch_order
 
 N, D, C = 60, 7, 3
 EXACT = 5e-6  # sums of float32 in another order
@@ -211,17 +211,17 @@ def test_private_training_follows_the_loss():
     plain, other = answers(), answers(loss="losses_for_a_test:focal")
     assert np.abs(plain - other).max() > 1e-3
     assert answers(loss="losses_for_a_test:focal") == pytest.approx(other, abs=1e-6)
-    with pytest.raises(InvalidInput, match="together otherwise than each alone"):
+    with pytest.raises(InvalidInput, match="together differs from that of each alone"):
         answers(loss="losses_for_a_test:centred")
 
 
 @pytest.mark.parametrize(
     ("loss", "why"),
     [
-        ("mean", r"gives \(\) for 3 records.*\(batch,\)"),
-        ("centred", "three records together otherwise than each alone"),
-        ("drawn", "three records together otherwise than each alone"),
-        ("cut", "does not lead back to the logits"),
+        ("mean", r"returns \(\) for 3 records.*\(batch,\)"),
+        ("centred", "three records together differs from that of each alone"),
+        ("drawn", "three records together differs from that of each alone"),
+        ("cut", "has no gradient with respect to the logits"),
     ],
 )
 def test_a_loss_that_is_not_of_each_record_alone_is_refused(loss, why):
@@ -235,10 +235,10 @@ def test_a_loss_that_is_not_of_each_record_alone_is_refused(loss, why):
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"loss": "hinge"}, "write 'cross_entropy', or a function"),
-        ({"loss": 3}, "write 'cross_entropy', or a function"),
-        ({"label_smoothing": 1.0}, r"must lie in \[0, 1\)"),
-        ({"label_smoothing": -0.1}, r"must lie in \[0, 1\)"),
+        ({"loss": "hinge"}, "write 'cross_entropy', or name your function"),
+        ({"loss": 3}, "write 'cross_entropy', or name your function"),
+        ({"label_smoothing": 1.0}, r"must be in \[0, 1\)"),
+        ({"label_smoothing": -0.1}, r"must be in \[0, 1\)"),
     ],
 )
 def test_unknown_losses_are_refused(options, why):
@@ -276,7 +276,7 @@ def test_the_text_of_a_recipe_names_its_loss(kind, own_code):
     assert spell(trainer.training) == text
     plain = parse_trainer(spell(kind("losses_for_a_test:make")))
     assert "loss=" not in spell(plain.training)
-    assert plain.source != trainer.source
+    assert plain.content() != trainer.content()
     with pytest.raises(InvalidSpec, match="nearest match is 'focal'"):
         parse_trainer(text.replace(":focal", ":focals"))
     with pytest.raises(InvalidSpec, match="write 'cross_entropy'"):
@@ -286,9 +286,9 @@ def test_the_text_of_a_recipe_names_its_loss(kind, own_code):
     importlib.invalidate_caches()
     sys.modules.pop("other_losses_for_a_test", None)
     moved = text.replace("losses_for_a_test:focal", "other_losses_for_a_test:focal")
-    before = parse_trainer(moved).source
+    before = parse_trainer(moved).content()
     other.write_text(CODE + "# changed\n")
-    assert parse_trainer(moved).source != before  # a pool of another loss is another
+    assert parse_trainer(moved).content() != before  # a pool of another loss is another
 
 
 def test_a_promise_tells_of_the_loss():

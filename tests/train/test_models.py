@@ -224,7 +224,7 @@ def raise_when_made():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (raise_when_made, "could not be made: OSError: no licence"),
+        (raise_when_made, "could not be built: OSError: no licence"),
         (dict, "gives a dict without a fit method"),
     ],
 )

@@ -28,12 +28,11 @@ from reticent.train import (
     ModuleTrainer,
     Network,
     NetworkTrainer,
-    PoolTrainer,
     Training,
     parse_trainer,
     train_many,
 )
-from reticent.train._groups import fitting_size
+from reticent.train.memory import fitting_size
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +82,6 @@ def test_the_contract_of_trainers(make):
 @pytest.mark.parametrize("make", [small, small_normed])
 def test_a_pool_equals_single_trainings(make):
     table, trainer = people(), trainer_of(make)
-    assert isinstance(trainer, PoolTrainer)
     masks = balanced_masks(4, table.units, rng=np.random.default_rng(0))
     seeds = np.arange(4)
     pooled = train_many(trainer, table, masks, seeds, workers=1)
@@ -126,43 +124,33 @@ def test_memory_bounds_the_groups():
         trainer_of(small),
         NetworkTrainer(network=Network(epochs=1), recipe="test"),
     ):
-        with pytest.raises(InvalidInput, match=r"one model takes .* GB, so 1 at once"):
+        with pytest.raises(
+            InvalidInput, match=r"one model takes .* GB, which does not fit"
+        ):
             train_many(trainer, table, masks, np.arange(2), workers=1, memory=1e-6)
         with pytest.raises(InvalidInput, match="into which no model fits"):
             train_many(trainer, table, masks, np.arange(2), workers=1, memory=0.0)
-    options = {"each": 10**8, "models": 1_000}
-    assert fitting_size(25, workers=1, memory=2.0, **options) == 20
-    assert fitting_size(25, workers=2, memory=2.0, **options) == 10
-    assert fitting_size(25, workers=2, memory=20.0, **options) == 25
-    assert fitting_size(25, workers=2, memory=20.0, each=1, models=6) == 3
-    with pytest.raises(InvalidInput, match=r"allow 0\.2 GB"):
-        fitting_size(25, workers=2, memory=0.1, **options)
+    assert fitting_size(25, memory=2.0, each=10**8) == 20
+    assert fitting_size(25, memory=20.0, each=10**8) == 25
+    assert fitting_size(3, memory=20.0, each=1) == 3
+    with pytest.raises(InvalidInput, match=r"allow 0\.1 GB per worker"):
+        fitting_size(25, memory=0.05, each=10**8)
 
 
-@given(
-    each=st.integers(1, 10**12),
-    workers=st.integers(1, 64),
-    memory=st.floats(1e-6, 1e4),
-)
-def test_groups_stay_within_the_memory_and_the_advice_suffices(each, workers, memory):
+@given(each=st.integers(1, 10**12), memory=st.floats(1e-6, 1e4))
+def test_groups_stay_within_the_memory_and_the_advice_suffices(each, memory):
     try:
-        size = fitting_size(25, each=each, models=1_000, workers=workers, memory=memory)
+        size = fitting_size(25, each=each, memory=memory)
     except InvalidInput as error:
-        advised = float(str(error).partition("allow ")[2].partition(" GB")[0])
-        size, memory = (
-            fitting_size(25, each=each, models=99, workers=workers, memory=advised),
-            advised,
-        )
+        memory = float(str(error).partition("allow ")[2].partition(" GB")[0])
+        size = fitting_size(25, each=each, memory=memory)
     assert size >= 1
-    assert size * each * workers <= memory * 1e9 * (1 + 1e-9)
+    assert size * each <= memory * 1e9 * (1 + 1e-9)
 
 
-def test_networks_with_little_to_do_are_trained_more_at_once():
-    def together(**options):
-        return NetworkTrainer(network=Network(**options), recipe="test").together
-
-    assert together(hidden=(8,), batch=128) == 50
-    assert together(hidden=(64,), batch=128) == 25
+def test_two_processes_both_have_work_in_a_pool_of_16():
+    network = NetworkTrainer(network=Network(), recipe="test")
+    assert 16 / network.chunk == 16 / trainer_of(small).chunk == 2
 
 
 @pytest.fixture
@@ -196,10 +184,11 @@ def test_a_module_is_described_in_one_line(own_module):
     assert trainer.training.batch == 32
     assert trainer.training.optimiser == Adam(rate=0.01)
     check_trainer(trainer, people())
-    assert len(trainer.source) == 64
-    assert parse_trainer(text).source == trainer.source
+    before = trainer.content()
+    assert before.parts
+    assert parse_trainer(text).content() == before
     own_module("# changed\n")
-    assert parse_trainer(text).source != trainer.source
+    assert parse_trainer(text).content() != before
 
 
 @pytest.mark.parametrize(

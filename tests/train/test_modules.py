@@ -19,8 +19,8 @@ from reticent.train import (
     Adam,
     Training,
 )
-from reticent.train._stack import batch_order
 from reticent.train.modules import train_modules
+from reticent.train.stacking import batch_order
 
 N, D, C = 60, 7, 3
 EXACT = 5e-6  # sums of float32 in another order
@@ -400,7 +400,7 @@ OBSTACLES = {
     "own randomness": (Noisy, "Noisy draws random numbers.*use nn.Dropout"),
     "mixing": (Mixing, "Mixing mixes the records"),
     "branching": (Branching, "cannot stack the module Branching"),
-    "hidden tensor": (Hiding, "answer otherwise than each alone.*register_buffer"),
+    "hidden tensor": (Hiding, "give other answers than each alone.*register_buffer"),
     "turned dropout": (Turning, "does not have the records as its first dimension"),
 }
 
@@ -434,7 +434,7 @@ def test_recurrent_layers_can_be_stacked(kind):
     if kind is nn.LSTM:
         chosen = train_modules(make, X, targets, masks, range(2), recipe)
         assert not chosen.together
-        assert "in name only" in chosen.why
+        assert "loops over the models" in chosen.why
 
 
 def test_lazy_and_tied_layers_are_initialised_from_the_seed():
@@ -486,7 +486,7 @@ def test_bad_modules_recipes_and_shapes_are_refused():
     train = functools.partial(
         train_modules, masks=masks_of([9]), seeds=[0], recipe=Training(epochs=1)
     )
-    with pytest.raises(InvalidInput, match="make gives a dict"):
+    with pytest.raises(InvalidInput, match="make returns a dict"):
         train(dict, X, targets)
     with pytest.raises(InvalidInput, match=r"shape \(3, 8\).*where \(3, 3\) was"):
         train(lambda: nn.Linear(D, 8), X, targets)
@@ -498,7 +498,7 @@ def test_bad_modules_recipes_and_shapes_are_refused():
         train(tabular, X, targets, seeds=[0, 1])
     with pytest.raises(InvalidInput, match="must be at least 1"):
         Training(batch=0)
-    with pytest.raises(InvalidInput, match="l2 is -1"):
+    with pytest.raises(InvalidInput, match="l2 must be at least 0, got -1"):
         Training(l2=-1)
     widths = iter(range(2, 50))
     with pytest.raises(InvalidInput, match="differ in their parameters"):

@@ -1,4 +1,4 @@
-"""What a mechanism guarantees, and which mechanism meets a target; pure mathematics."""
+"""What a mechanism guarantees, and which mechanism meets a target: mathematics without data."""
 
 from reticent.account.calibrate import calibrate
 from reticent.account.gaussian import (

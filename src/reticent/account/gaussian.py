@@ -1,8 +1,8 @@
-r"""Epsilon, delta and the noise of the Gaussian mechanism: the exact relation between the three.
+r"""The exact relation between epsilon, delta and the noise of the Gaussian mechanism.
 
 A shift by :math:`\mu` standard deviations is :math:`(\varepsilon, \delta)`-private if and only if
 :math:`\delta \ge \Phi(\mu/2 - \varepsilon/\mu) - e^\varepsilon \Phi(-\mu/2 - \varepsilon/\mu)` (Theorem 8 of [1]_).
-The classical noise is sufficient below an epsilon of 1, and never necessary.
+The classical noise is sufficient for an epsilon below 1, but it is never necessary.
 
 References
 ----------
@@ -20,16 +20,16 @@ from reticent.errors import InvalidInput
 
 __all__ = ["analytic_noise", "gaussian_delta", "gaussian_epsilon"]
 
-MARGIN = 1e-9  # by this share the noise is above the root, more than rounding can be
-MOST = 1e6  # noise multiplier; with more, the closed form loses its digits
+MARGIN = 1e-9  # share added to the root: more than rounding can be, less than matters
+MOST = 1e6  # largest noise multiplier; above it the closed form loses its digits
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    r"""Return the smallest delta at an epsilon of the Gaussian mechanism.
+    r"""Return the smallest delta of the Gaussian mechanism at an epsilon.
 
     Since :math:`e^\varepsilon \varphi(b) = \varphi(a)` for the two arguments a and b of the closed form, both terms
-    are :math:`e^{-a^2/2}/2` times a scaled error function: nothing overflows, and digits remain where the
-    terms nearly cancel.
+    are :math:`e^{-a^2/2}/2` times a scaled error function: nothing overflows, and the difference keeps its digits where
+    the terms nearly cancel.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Return the smallest epsilon at a delta of the Gaussian mechanism.
+    """Return the smallest epsilon of the Gaussian mechanism at a delta.
 
     Parameters
     ----------
@@ -76,7 +76,8 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 def analytic_noise(epsilon: float, delta: float) -> float:
     """Return the least noise multiplier with which the Gaussian mechanism has an epsilon and a delta.
 
-    The root of the closed form is found by Brent's method, and a billionth is added: an error would be on the safe side.
+    The root of the closed form is found by Brent's method and raised by a billionth, so that rounding errs on the safe
+    side.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ def analytic_noise(epsilon: float, delta: float) -> float:
     Raises
     ------
     InvalidInput
-        If no amount of Gaussian noise has them.
+        If no amount of Gaussian noise gives this guarantee.
 
     Examples
     --------
@@ -102,29 +103,29 @@ def analytic_noise(epsilon: float, delta: float) -> float:
         if low < -math.log(MOST):
             raise InvalidInput(
                 f"epsilon {epsilon:g} with delta {delta:g} asks for noise of more than {MOST:,.0f} times the sensitivity, which drowns "
-                "every answer; allow more of one of them."
+                "every answer; allow a larger epsilon or a larger delta."
             )
     while gaussian_delta(math.exp(high), epsilon) <= delta:
         high += 1
 
     def excess(log_mu: float) -> float:
-        # The logarithm is nearly a line; a delta that is no number any more is as small as it gets.
-        found = gaussian_delta(math.exp(log_mu), epsilon)
-        return math.log(max(found, 1e-320)) - math.log(delta)
+        # The logarithm of delta is nearly linear; a delta that underflows to 0 counts as the smallest number.
+        reached = gaussian_delta(math.exp(log_mu), epsilon)
+        return math.log(max(reached, 1e-320)) - math.log(delta)
 
     root = float(brentq(excess, low, high, xtol=1e-13, rtol=1e-14))
     return math.exp(-root) * (1 + MARGIN)
 
 
 def check_budget(epsilon: float, delta: float) -> None:
-    """Refuse an epsilon and a delta that Gaussian noise cannot have."""
+    """Refuse an epsilon and a delta that no Gaussian noise can give."""
     if not 0 <= epsilon < math.inf:
         raise InvalidInput(
-            f"epsilon is {epsilon}, but a privacy loss is a number from 0 on; ask for a small one, such as 1."
+            f"epsilon must be at least 0 and finite, got {epsilon}; ask for a small one, such as 1."
         )
     if delta == 0:
         raise InvalidInput(
-            "delta is 0, but Gaussian noise has no pure epsilon: rare outputs betray more; allow a small delta such as 1e-5, "
-            "or add Laplace noise."
+            "delta must be above 0, got 0: Gaussian noise has no pure epsilon, since rare outputs reveal more; allow a small "
+            "delta such as 1e-5, or add Laplace noise."
         )
     in_open_unit(delta, "delta")

@@ -1,4 +1,4 @@
-"""What whoever trained a product guarantees about it, with all that the guarantee rests on."""
+"""What the trainer of a product guarantees about it, with everything that the guarantee rests on."""
 
 from dataclasses import dataclass
 
@@ -9,32 +9,32 @@ __all__ = ["Guarantee"]
 class Guarantee:
     """The guarantee that travels with a product.
 
-    It speaks of every attack, whatever an attacker knows, and of nothing that was measured.
+    It covers every attack, whatever the attacker knows, and does not depend on any measurement.
 
     Parameters
     ----------
     mechanism : str
-        What protects, in words.
+        The mechanism that protects the records, in words.
     holds : bool
-        Whether it is a guarantee at all; if not, ``caveats`` say why, and the numbers are what it would have been.
+        Whether the guarantee holds; if not, ``caveats`` say why, and the numbers are what would have been guaranteed.
     relation : str
         When two tables are neighbours.
     epsilon, delta : float
         Differential privacy under the relation.
     noise_multiplier, sampling_rate : float
-        Noise over the bound on a record's share, and how likely a record takes part in a step.
+        Standard deviation of the noise over the clipping norm, and the probability that a record takes part in a step.
     steps : int
         Number of steps.
     advantage : float
         Largest TPR - FPR of any membership attack.
     belief, prior : float
-        Highest belief that a record was used, but with probability ``delta``, and the belief before.
+        Highest belief that a record was used, except with probability ``delta``, and the belief before the release.
     tpr, fpr : float
         Largest true-positive rate at a false-positive rate.
     caveats : tuple of str
-        What the reader must know.
+        What the reader must know before relying on the guarantee.
     public : tuple of str
-        What is treated as known to everyone, so that nothing protects it.
+        What is treated as known to everyone and is therefore not protected.
     """
 
     mechanism: str

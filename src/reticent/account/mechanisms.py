@@ -1,7 +1,7 @@
-r"""Mechanisms as descriptions: what is added to what, under which neighbouring relation.
+r"""Descriptions of mechanisms: which noise is added to what, under which neighbouring relation.
 
-A mechanism draws nothing and holds no data. It says which pair of output distributions two neighbouring
-tables can have at worst; :func:`reticent.account.trade_off` turns that into statements.
+A mechanism draws no random numbers and holds no data. It describes the worst pair of output distributions that two
+neighbouring tables can have; :func:`reticent.account.trade_off` turns that into statements.
 
 References
 ----------
@@ -22,8 +22,8 @@ from dp_accounting.pld import common
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.stats import binom
 
-from reticent.account._sampled import sampled_loss
 from reticent.account.gaussian import analytic_noise, check_budget
+from reticent.account.sampled import sampled_loss
 from reticent.account.source import classical_noise
 from reticent.errors import InvalidInput
 
@@ -46,10 +46,10 @@ Loss = Any  # a PrivacyLossDistribution of dp-accounting, which has no types
 
 
 class Relation(StrEnum):
-    """When two tables are neighbours. The same noise means another epsilon under another relation."""
+    """When two tables are neighbours. The same noise has a different epsilon under each relation."""
 
-    ADD_REMOVE = "add/remove"  # one record is there, or is not
-    REPLACE = "replace-one"  # one record has another content
+    ADD_REMOVE = "add/remove"  # one record is present or absent
+    REPLACE = "replace-one"  # one record has a different content
 
 
 @runtime_checkable
@@ -68,10 +68,10 @@ class Mechanism(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class RandomisedResponse:
-    """Answer truly with some probability, else with a uniform draw of the answers (Section 3.2 of [1]_).
+    """Answer truthfully with some probability, otherwise draw an answer uniformly (Section 3.2 of [1]_).
 
-    Two fair coins (tell the truth on heads, else answer at random) are ``truth=0.5`` with two answers: epsilon
-    is ln 3.
+    Two fair coins (tell the truth on heads, otherwise let the second coin answer) are ``truth=0.5`` with two answers:
+    epsilon is ln 3.
 
     Parameters
     ----------
@@ -88,14 +88,14 @@ class RandomisedResponse:
     def __post_init__(self) -> None:
         if not 0 <= self.truth < 1 or self.answers < 2:
             raise InvalidInput(
-                f"truth is {self.truth} with {self.answers} answers; it must lie in [0, 1) (at 1 nothing is hidden) with at "
-                "least two answers."
+                f"truth must lie in [0, 1) (at 1 nothing is hidden) with at least two answers, got {self.truth} with "
+                f"{self.answers} answers."
             )
         _only(self.relation, Relation.REPLACE, "randomised response")
 
     @property
     def epsilon(self) -> float:
-        """The pure epsilon: ln of the ratio of a true and a false answer's probability."""
+        """The pure epsilon: the logarithm of the ratio of the probabilities of a true and of a false answer."""
         false = (1 - self.truth) / self.answers
         return math.log((self.truth + false) / false)
 
@@ -108,7 +108,7 @@ class RandomisedResponse:
 
 @dataclass(frozen=True, kw_only=True)
 class Laplace:
-    """Add Laplace noise to a number or a vector measured in the L1 norm (Section 3.3 of [1]_).
+    """Add Laplace noise to a number, or to a vector whose sensitivity is measured in the L1 norm (Section 3.3 of [1]_).
 
     Parameters
     ----------
@@ -132,13 +132,13 @@ class Laplace:
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian:
-    """Add normal noise to a vector measured in the L2 norm.
+    """Add normal noise to a vector whose sensitivity is measured in the L2 norm.
 
     Parameters
     ----------
     noise_multiplier : float
         Standard deviation over the L2 sensitivity to adding or removing a record. Under ``replace-one`` the
-        sensitivity is twice that, and the guarantee weaker.
+        sensitivity is twice as large, and the guarantee is weaker.
     """
 
     noise_multiplier: float
@@ -165,12 +165,12 @@ class Gaussian:
     def classical(
         cls, *, epsilon: float, delta: float, relation: Relation = Relation.ADD_REMOVE
     ) -> "Gaussian":
-        """Return the mechanism with the textbook's noise (Theorem A.1 of [1]_); :meth:`analytic` needs less.
+        """Return the mechanism with the textbook noise (Theorem A.1 of [1]_); :meth:`analytic` needs less.
 
         Parameters
         ----------
         epsilon : float
-            Above 0 and below 1: the theorem is proved there only.
+            Above 0 and below 1, where the theorem is proved.
         delta : float
             In (0, 1).
 
@@ -182,8 +182,8 @@ class Gaussian:
         check_budget(epsilon, delta)
         if epsilon >= 1:
             raise InvalidInput(
-                f"epsilon is {epsilon:g}, but the classical noise is proved to protect below 1 only, and does not for large ones; "
-                "use Gaussian.analytic, which needs less noise and holds for every epsilon."
+                f"epsilon must be below 1, got {epsilon:g}: the classical noise is proved to be sufficient only there, and is not for "
+                "a large epsilon; use Gaussian.analytic, which needs less noise and holds for every epsilon."
             )
         noise = _reach(relation) * classical_noise(epsilon, delta)
         return cls(noise_multiplier=noise, relation=relation)
@@ -200,15 +200,17 @@ class Gaussian:
 
 @dataclass(frozen=True, kw_only=True)
 class NonSphericalGaussian:
-    r"""Add normal noise with a standard deviation of its own to each coordinate.
+    r"""Add normal noise to a vector, with a separate standard deviation for each coordinate.
 
     With :math:`r_i` the most by which a record moves coordinate i, whitening turns it into one Gaussian
     mechanism with :math:`\mu^2 = \sum_i (r_i/\sigma_i)^2`.
 
     Parameters
     ----------
-    deviations, ranges : tuple of float
-        Of each coordinate.
+    deviations : tuple of float
+        Standard deviation of the noise of each coordinate.
+    ranges : tuple of float
+        The most by which a record moves each coordinate.
     """
 
     deviations: tuple[float, ...]
@@ -224,7 +226,7 @@ class NonSphericalGaussian:
             _positive(deviation, "a deviation")
         if min(self.ranges) < 0 or max(self.ranges) == 0:
             raise InvalidInput(
-                f"the ranges {self.ranges[:4]} must be at least 0, and one above; a record that moves nothing needs no noise."
+                f"ranges must be at least 0, and one of them above 0, got {self.ranges[:4]}; a record that moves nothing needs no noise."
             )
 
     @property
@@ -243,22 +245,23 @@ class NonSphericalGaussian:
     def cheapest(cls, ranges: Sequence[float], *, mu: float) -> "NonSphericalGaussian":
         r"""Return the mechanism of a given mu with the least total variance.
 
-        By Cauchy and Schwarz, :math:`\sigma_i^2 \propto r_i`: the total is :math:`(\sum r_i)^2/\mu^2` where
-        equal deviations need :math:`k \sum r_i^2/\mu^2`.
+        By the Cauchy-Schwarz inequality, :math:`\sigma_i^2 \propto r_i` is optimal: the total variance is
+        :math:`(\sum r_i)^2/\mu^2`, where equal deviations need :math:`k \sum r_i^2/\mu^2`.
         """
         whole = math.fsum(ranges)
+        # A coordinate that no record moves gets a deviation that is tiny, but a valid positive number.
         deviations = tuple(math.sqrt(max(r, 1e-300) * whole) / mu for r in ranges)
         return cls(deviations=deviations, ranges=tuple(ranges))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exponential:
-    """Choose an outcome with probability growing with its quality [2]_.
+    """Choose an outcome with a probability that grows exponentially with its quality [2]_.
 
     Parameters
     ----------
     epsilon : float
-        Its pure epsilon: the factor in the exponent is epsilon / (2 sensitivity of the quality).
+        The pure epsilon: the factor in the exponent is epsilon / (2 sensitivity of the quality).
     """
 
     epsilon: float
@@ -277,7 +280,7 @@ class Exponential:
 
 @dataclass(frozen=True, kw_only=True)
 class SubsampledGaussian:
-    """A Gaussian mechanism on records that take part with a probability, each by itself (Poisson) [3]_.
+    """A Gaussian mechanism on a Poisson sample: each record takes part independently with the same probability [3]_.
 
     Parameters
     ----------
@@ -295,8 +298,8 @@ class SubsampledGaussian:
         _positive(self.noise_multiplier, "noise_multiplier")
         if not 0 < self.sampling_rate <= 1:
             raise InvalidInput(
-                f"the sampling rate is {self.sampling_rate}, but a record takes part with a probability in (0, 1]; is the batch "
-                "larger than the table?"
+                f"the sampling rate must lie in (0, 1], got {self.sampling_rate}: it is the probability that a record takes part; "
+                "check that the batch is not larger than the table."
             )
 
     def loss(self, grid: float) -> Loss:
@@ -311,12 +314,12 @@ class SubsampledGaussian:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """A release that gives all away with a small probability, and nothing otherwise.
+    """A release that reveals everything with a small probability, and nothing otherwise.
 
     Parameters
     ----------
     probability : float
-        In (0, 1); it adds to every delta.
+        In (0, 1); it is added to every delta.
     """
 
     probability: float
@@ -325,7 +328,7 @@ class Failure:
     def __post_init__(self) -> None:
         if not 0 < self.probability < 1:
             raise InvalidInput(
-                f"the probability of failure is {self.probability}, but must lie strictly between 0 and 1."
+                f"the probability of failure must lie inside (0, 1), got {self.probability}."
             )
 
     def loss(self, grid: float) -> Loss:
@@ -338,12 +341,12 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True)
 class Composition:
-    """Several releases about the same table, one after another, each seeing those before.
+    """Several releases about the same table, one after another; each may depend on the results of those before it.
 
     Parameters
     ----------
     parts : tuple of (Mechanism, int)
-        Mechanisms and how often each is used.
+        Mechanisms, each with the number of times that it is used.
     """
 
     parts: tuple[tuple[Mechanism, int], ...]
@@ -356,8 +359,8 @@ class Composition:
         relations = {mechanism.relation for mechanism, _ in self.parts}
         if len(relations) > 1:
             raise InvalidInput(
-                f"the mechanisms have the relations {', '.join(sorted(relations))}, whose epsilons cannot be added; state all "
-                "under one relation."
+                f"the mechanisms have the relations {', '.join(sorted(relations))}, whose epsilons cannot be added; describe all "
+                "of them under one relation."
             )
 
     @property
@@ -377,7 +380,7 @@ class Composition:
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateTraining:
-    """Steps of DP-SGD: a Poisson-subsampled Gaussian, many times.
+    """The steps of DP-SGD: a Poisson-subsampled Gaussian mechanism, repeated.
 
     Parameters
     ----------
@@ -394,9 +397,7 @@ class PrivateTraining:
 
     def __post_init__(self) -> None:
         if self.steps < 1:
-            raise InvalidInput(
-                f"there are {self.steps} steps, but training takes at least one."
-            )
+            raise InvalidInput(f"steps must be at least 1, got {self.steps}.")
         self._step()
 
     def _step(self) -> "SubsampledGaussian | Gaussian":
@@ -417,14 +418,14 @@ class PrivateTraining:
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """A mechanism seen by a group of people whose records come and go together.
+    """The protection that a mechanism gives to a group of records that are added or removed together.
 
     Parameters
     ----------
     mechanism : Laplace, Gaussian, SubsampledGaussian or PrivateTraining
-        What protects one record.
+        The mechanism that protects one record.
     size : int
-        Records in the group.
+        Number of records in the group.
     """
 
     mechanism: Laplace | Gaussian | SubsampledGaussian | PrivateTraining
@@ -432,14 +433,16 @@ class Group:
 
     def __post_init__(self) -> None:
         if self.size < 1:
-            raise InvalidInput(f"a group has at least one record, not {self.size}.")
+            raise InvalidInput(
+                f"the size of a group must be at least 1, got {self.size}."
+            )
         sampled = isinstance(self.mechanism, SubsampledGaussian | PrivateTraining)
         if sampled and self.size > 1:
             _only(self.relation, Relation.ADD_REMOVE, "a group under sampling")
 
     @property
     def relation(self) -> Relation:
-        """The relation of the mechanism, for groups in place of records."""
+        """The relation of the mechanism, with groups in place of records."""
         return self.mechanism.relation
 
     def loss(self, grid: float) -> Loss:
@@ -451,7 +454,7 @@ class Group:
                 relation=one.relation,
             )
             return wider.loss(grid)
-        # Of the group, a binomial number takes part in each step: a mixture of shifts.
+        # A binomial number of the group's records takes part in each step: a mixture of shifts.
         counts = range(self.size + 1)
         step = pld.from_mixture_gaussian_mechanism(
             one.noise_multiplier,
@@ -466,34 +469,33 @@ class Group:
 
 
 def _repeated(mechanism: Mechanism, times: int, grid: float) -> Loss:
-    if isinstance(
-        mechanism, Gaussian
-    ):  # no grid error adds up: many are one with less noise
+    if isinstance(mechanism, Gaussian):
+        # Many uses equal one use with less noise, so that no error of the grid adds up.
         once = Gaussian(
             noise_multiplier=mechanism.noise_multiplier / math.sqrt(times),
             relation=mechanism.relation,
         )
         return once.loss(grid)
     loss = mechanism.loss(grid)
-    # Bounds of very large losses overflow on the way to a truncation that needs none.
+    # The library overflows on very large losses while it computes bounds that are not used for them.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return loss.self_compose(times) if times > 1 else loss
 
 
 def _reach(relation: Relation) -> int:
-    """Return how often the add/remove sensitivity a neighbour moves the query at most."""
+    """Return the sensitivity of a query under a relation, as a multiple of that under add/remove."""
     return 2 if relation == Relation.REPLACE else 1
 
 
 def _positive(value: float, name: str) -> None:
     if not (value > 0 and math.isfinite(value)):
         raise InvalidInput(
-            f"{name} is {value}, but noise that protects is a positive number; without noise there is no guarantee."
+            f"{name} must be positive and finite, got {value}; without noise there is no guarantee."
         )
 
 
 def _only(relation: Relation, right: Relation, what: str) -> None:
     if relation != right:
         raise InvalidInput(
-            f"{what} is accounted under {right.value} only, not under {relation.value}; state it so."
+            f"{what} can only be accounted under {right.value}, got {relation.value}; describe it under {right.value}."
         )

@@ -1,4 +1,4 @@
-"""A plan: one training, one amount of noise, and everything that is equivalent to it."""
+"""Plans: one private training, its noise, and all statements that are equivalent to it."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ __all__ = ["Course", "Plan", "SourceFormulas", "make_plan"]
 
 @dataclass(frozen=True, kw_only=True)
 class Course:
-    """How long a training is and how many records take part in a step.
+    """The length of a training and the share of the records that take part in each step.
 
     Parameters
     ----------
@@ -31,17 +31,16 @@ class Course:
 
     def __post_init__(self) -> None:
         if self.steps < 1:
-            raise InvalidInput(
-                f"there are {self.steps} steps, but training takes at least one."
-            )
+            raise InvalidInput(f"steps must be at least 1, got {self.steps}.")
         if not 0 < self.sampling_rate <= 1:
             raise InvalidInput(
-                f"the sampling rate is {self.sampling_rate:g}, but a record takes part with a probability in (0, 1]; correct --rate."
+                f"the sampling rate must lie in (0, 1], got {self.sampling_rate:g}: it is the probability that a record takes part in "
+                "a step; correct --rate."
             )
 
     @classmethod
     def of_epochs(cls, *, rows: int, batch: int, epochs: float) -> "Course":
-        """Return the course of a training in epochs.
+        """Return the course of a training that is given in epochs.
 
         Examples
         --------
@@ -50,21 +49,22 @@ class Course:
         """
         if rows < 1 or batch < 1 or epochs <= 0:
             raise InvalidInput(
-                f"rows ({rows}), batch ({batch}) and epochs ({epochs}) must be positive; correct them."
+                f"rows, batch and epochs must be positive, got {rows}, {batch} and {epochs}."
             )
         if batch > rows:
             raise InvalidInput(
                 f"the batch of {batch:,} is larger than the table of {rows:,} rows, so no record could be left out; use at most "
                 f"{rows:,}."
             )
-        # A part of a step is a step: the plan must not guarantee more than the training keeps.
+        # Part of a step counts as a whole step, so that the plan does not guarantee more than the training does; the
+        # small term keeps a whole number of steps from being rounded up because of floating-point error.
         steps = math.ceil(epochs * rows / batch - 1e-9)
         return cls(steps=steps, sampling_rate=batch / rows)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceFormulas:
-    """What the formulas of D5.3 and Rényi accounting say of the same training, for comparison only."""
+    """What the formulas of D5.3 and Rényi accounting say about the same training, for comparison only."""
 
     advantage: float
     belief: float
@@ -78,9 +78,9 @@ class Plan:
     Parameters
     ----------
     target : str
-        What was asked for, in words.
+        The requested limit, in words.
     relation : str
-        When two tables are neighbours; every epsilon is under it.
+        When two tables are neighbours; every epsilon holds under this relation.
     noise_multiplier : float
         Standard deviation of the noise over the clipping norm.
     epsilon, delta : float
@@ -90,17 +90,17 @@ class Plan:
     advantage : float
         Largest TPR - FPR of any membership attack.
     belief : float
-        Highest posterior belief, but with probability ``delta``.
+        Highest posterior belief, except with probability ``delta``.
     prior : float
         Belief before the release.
     tpr, fpr : float
         Largest true-positive rate at a false-positive rate.
     accuracy : float
-        How often the best attacker guesses membership right, at the prior.
+        Share of correct guesses of the best membership attacker, at the prior.
     steps, sampling_rate
-        The training.
+        The course of the training.
     comparison : SourceFormulas
-        Other people's formulas.
+        The same training in the formulas of others.
     """
 
     target: str
@@ -130,24 +130,24 @@ def make_plan(
     fpr: float = 0.001,
     grid: float | None = None,
 ) -> Plan:
-    """Return the training with the least noise that meets a target, and all that follows.
+    """Return the training with the least noise that meets a target, and everything it guarantees.
 
     Parameters
     ----------
     target : Target
-        What must hold.
+        The limit to meet.
     course : Course
-        Steps and sampling.
+        Steps and sampling rate.
     delta : float
-        At which epsilon and the belief are stated, in (0, 1).
+        The delta at which epsilon and the belief are stated, in (0, 1).
     relation : Relation
-        When tables are neighbours.
+        When two tables are neighbours.
     prior : float
         Belief before the release.
     fpr : float
-        Rate at which the true-positive rate is stated.
+        False-positive rate at which the true-positive rate is stated.
     grid : float, optional
-        Of the privacy loss; as fine as the training needs if not given.
+        Width of a cell of the privacy loss; as fine as the training needs if not given.
     """
     return plan_and_guarantee(
         target,
@@ -170,7 +170,7 @@ def plan_and_guarantee(
     fpr: float,
     grid: float | None = None,
 ) -> tuple[Plan, TradeOff]:
-    """Return the plan of :func:`make_plan` and the curve it was read off."""
+    """Return the plan of :func:`make_plan` and the trade-off curve that it was read from."""
 
     def training(noise: float, under: Relation = relation) -> PrivateTraining:
         return PrivateTraining(
@@ -180,36 +180,36 @@ def plan_and_guarantee(
             relation=under,
         )
 
-    # What is tried is what will be printed, so what is printed was tried.
-    found_at, found = least_noise(
+    # The search rounds as the plan does, so that the printed noise is one that was evaluated.
+    unrounded, guarantee = least_noise(
         target, lambda noise: training(rounded_up(noise)), grid=grid
     )
-    noise = rounded_up(found_at)
+    noise = rounded_up(unrounded)
     other = next(r for r in Relation if r != relation)
     plan = describe(
         target.words,
         training(noise),
-        found,
+        guarantee,
         epsilon_other=trade_off(training(noise, other), grid=grid).epsilon(delta),
         delta=delta,
         prior=prior,
         fpr=fpr,
     )
-    return plan, found
+    return plan, guarantee
 
 
 def describe(
     target: str,
     training: PrivateTraining,
-    found: TradeOff,
+    guarantee: TradeOff,
     *,
     epsilon_other: float,
     delta: float,
     prior: float,
     fpr: float,
 ) -> Plan:
-    """Return every statement about a training from its guarantee."""
-    epsilon = found.epsilon(delta)
+    """Return the plan of a training, with every statement read from its guarantee."""
+    epsilon = guarantee.epsilon(delta)
     plain = training.relation == Relation.ADD_REMOVE
     return Plan(
         target=target,
@@ -218,12 +218,12 @@ def describe(
         epsilon=epsilon,
         delta=delta,
         epsilon_other=epsilon_other,
-        advantage=found.advantage,
-        belief=found.belief(delta, prior=prior),
+        advantage=guarantee.advantage,
+        belief=guarantee.belief(delta, prior=prior),
         prior=prior,
-        tpr=found.tpr(fpr),
+        tpr=guarantee.tpr(fpr),
         fpr=fpr,
-        accuracy=found.accuracy(prior=prior),
+        accuracy=guarantee.accuracy(prior=prior),
         steps=training.steps,
         sampling_rate=training.sampling_rate,
         comparison=SourceFormulas(
@@ -235,7 +235,7 @@ def describe(
 
 
 def rounded_up(noise: float) -> float:
-    """Return the noise with five leading digits, never less: what is printed is what holds.
+    """Return the noise rounded up to five significant digits, so that what is printed is what was evaluated.
 
     Examples
     --------

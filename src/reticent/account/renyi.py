@@ -1,4 +1,4 @@
-"""Rényi accounting, for comparison: what users of other libraries see."""
+"""Rényi accounting, for comparison with what users of other libraries see."""
 
 from dp_accounting import dp_event
 from dp_accounting.rdp import RdpAccountant
@@ -8,17 +8,17 @@ from reticent.errors import InvalidInput
 
 __all__ = ["renyi_epsilon"]
 
-# Whole orders: those between need a series that does not converge for much sampling and little noise.
+# Integer orders only: fractional ones need a series that does not converge for a high sampling rate and little noise.
 ORDERS = [*range(2, 65), 80, 96, 128, 256, 512]
 
 
 def renyi_epsilon(training: PrivateTraining, delta: float) -> float:
-    """Return the epsilon that Rényi accounting gives; never below the exact one.
+    """Return the epsilon of Rényi accounting, which is never below the exact one.
 
     Parameters
     ----------
     training : PrivateTraining
-        Under ``add/remove``.
+        A training under ``add/remove``.
     delta : float
         In (0, 1).
 
@@ -31,7 +31,8 @@ def renyi_epsilon(training: PrivateTraining, delta: float) -> float:
     """
     if training.relation != "add/remove":
         raise InvalidInput(
-            "Rényi accounting of sampled steps is for add/remove here; state the training under that relation."
+            f"Rényi accounting of sampled steps is available for add/remove only, got {training.relation}; describe the training "
+            "under add/remove."
         )
     accountant = RdpAccountant(orders=ORDERS)
     gaussian = dp_event.GaussianDpEvent(training.noise_multiplier)

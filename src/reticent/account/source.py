@@ -1,6 +1,6 @@
 r"""The formulas of D5.3, for comparison only: with a tight accountant they guarantee too much.
 
-They are statements about the classical Gaussian mechanism. A tight accountant uses less noise for the
+They hold for the classical Gaussian mechanism. A tight accountant uses less noise for the
 same epsilon and delta, and then the true advantage is up to a third above :func:`advantage_of_source` and the
 belief exceeds :func:`belief_of_source` with several times the probability delta.
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 def classical_noise(epsilon: float, delta: float) -> float:
-    r"""Return :math:`\sqrt{2 \ln(1.25/\delta)}/\varepsilon`, the noise multiplier of [2]_; proved for epsilon below 1.
+    r"""Return :math:`\sqrt{2 \ln(1.25/\delta)}/\varepsilon`, the noise multiplier of [2]_, proved for an epsilon below 1.
 
     Examples
     --------
@@ -36,12 +36,12 @@ def classical_noise(epsilon: float, delta: float) -> float:
     9.69
     """
     if epsilon <= 0:
-        raise InvalidInput(f"epsilon is {epsilon}, but must be positive.")
+        raise InvalidInput(f"epsilon must be positive, got {epsilon}.")
     return math.sqrt(2 * math.log(1.25 / in_open_unit(delta, "delta"))) / epsilon
 
 
 def belief_of_source(epsilon: float) -> float:
-    r"""Return :math:`\rho_\beta = 1/(1 + e^{-\varepsilon})`.
+    r"""Return the bound on the posterior belief, :math:`\rho_\beta = 1/(1 + e^{-\varepsilon})`.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def belief_of_source(epsilon: float) -> float:
 
 
 def advantage_of_source(epsilon: float, delta: float) -> float:
-    r"""Return :math:`\rho_\alpha = 2\Phi(\varepsilon / (2\sqrt{2\ln(1.25/\delta)})) - 1` (Theorem 3 of [1]_).
+    r"""Return the advantage :math:`\rho_\alpha = 2\Phi(\varepsilon / (2\sqrt{2\ln(1.25/\delta)})) - 1` (Theorem 3 of [1]_).
 
     Examples
     --------
@@ -63,7 +63,7 @@ def advantage_of_source(epsilon: float, delta: float) -> float:
 
 
 def epsilon_of_source(advantage: float, delta: float) -> float:
-    r"""Return the inverse of Theorem 3, with the factor 2 that its print lacks.
+    r"""Return the epsilon of an advantage: the inverse of Theorem 3, with the factor 2 that its printed form lacks.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Many plans at once: every stop of the sliders of the interactive page, each calibrated exactly."""
+"""Tables of plans: one exactly calibrated plan for every stop of the sliders of the interactive page."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -16,21 +16,23 @@ from reticent.errors import InvalidInput
 
 __all__ = ["Curves", "PlanTable", "curves_of", "plan_table"]
 
+# The page holds these for every stop of the sliders: enough points for a smooth curve, few enough for a small file.
+# False-positive rates are spaced evenly on the logarithmic axis; beliefs are closer near 1, where they matter most.
 FALSE_RATES = tuple(float(f"{x:.3g}") for x in np.geomspace(1e-4, 1, 25))
 BELIEFS = (*(round(0.5 + 0.02 * k, 2) for k in range(25)), 0.99, 0.995, 0.999)
-BARS = 81
+BARS = 81  # of the histogram of losses
 
 
 @dataclass(frozen=True, kw_only=True)
 class Curves:
-    """What is drawn of one plan.
+    """The curves that the page draws for one plan.
 
     Parameters
     ----------
     true_rates : tuple of float
-        Largest true-positive rate at each of the false-positive rates.
+        Largest true-positive rate at each of ``FALSE_RATES``.
     chances : tuple of float
-        Probability of a belief above each of the beliefs.
+        Probability of a belief above each of ``BELIEFS``.
     losses, used, unused : tuple of float
         Log-likelihood ratio of the release, and its density if the record was used and if it was not.
     """
@@ -51,9 +53,9 @@ class PlanTable:
     risks, rows, batches, epochs : tuple of float
         The stops of each slider.
     plans : tuple of Plan or None
-        In the order of the stops, the last slider fastest; None where a batch exceeds the rows.
+        Plans in the order of the stops, where the last slider varies fastest; None where a batch exceeds the rows.
     curves : tuple of Curves or None
-        What is drawn of each.
+        Curves of each plan.
     """
 
     risks: tuple[float, ...]
@@ -82,20 +84,20 @@ def plan_table(
     Parameters
     ----------
     target : callable
-        From a risk to the target.
+        Maps a risk to the target.
     risks, rows, batches, epochs : sequence
-        Stops.
+        The stops of each slider.
     delta, relation, prior, fpr
         As in :func:`make_plan`.
     workers : int
-        Processes.
+        Number of processes.
     """
     stops = list(itertools.product(risks, rows, batches, epochs))
     if not stops:
         raise InvalidInput(
-            "a slider without a stop has nothing to show; pass at least one."
+            "every slider needs at least one stop: pass at least one risk, row count, batch and number of epochs."
         )
-    # Steps and rate are all that counts: many combinations are the same training.
+    # A training is determined by steps and rate, so many combinations share one plan.
     courses = [
         None if b > n else Course.of_epochs(rows=n, batch=b, epochs=e)
         for _, n, b, e in stops
@@ -107,13 +109,13 @@ def plan_table(
             if c
         }
     )
-    made = joblib.Parallel(n_jobs=workers)(
+    results = joblib.Parallel(n_jobs=workers)(
         joblib.delayed(_planned)(target(risk), steps, rate, delta, relation, prior, fpr)
         for risk, steps, rate in wanted
     )
-    found = dict(zip(wanted, made, strict=True))
+    plans = dict(zip(wanted, results, strict=True))
     entries = [
-        found[risk, c.steps, c.sampling_rate] if c else (None, None)
+        plans[risk, c.steps, c.sampling_rate] if c else (None, None)
         for (risk, *_), c in zip(stops, courses, strict=True)
     ]
     return PlanTable(
@@ -129,6 +131,7 @@ def plan_table(
 def curves_of(found: TradeOff, *, prior: float) -> Curves:
     """Return the curves of a guarantee."""
     side = found.sides[0]
+    # The drawn range leaves out a thousandth at each end, which would squeeze the rest.
     total = np.cumsum(side.first)
     low = side.losses[np.searchsorted(np.cumsum(side.second), 0.001)]
     high = side.losses[min(int(np.searchsorted(total, 0.999)), len(total) - 1)]
@@ -159,7 +162,7 @@ def _planned(
     prior: float,
     fpr: float,
 ) -> tuple[Plan, Curves]:
-    plan, found = plan_and_guarantee(
+    plan, guarantee = plan_and_guarantee(
         target,
         Course(steps=steps, sampling_rate=rate),
         delta=delta,
@@ -167,4 +170,4 @@ def _planned(
         prior=prior,
         fpr=fpr,
     )
-    return plan, curves_of(found, prior=prior)
+    return plan, curves_of(guarantee, prior=prior)

@@ -1,4 +1,4 @@
-"""Risks a person can state, each of which asks for an amount of noise."""
+"""Limits on risk that a person can state, each of which determines an amount of noise."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -12,10 +12,10 @@ __all__ = ["Budget", "ErrorRates", "MaxAdvantage", "MaxPosterior", "Target"]
 
 @runtime_checkable
 class Target(Protocol):
-    """A limit that more noise keeps."""
+    """A limit that enough noise meets."""
 
     def excess(self, guarantee: TradeOff) -> float:
-        """Return by how much a guarantee breaks the limit, relative to it; at most 0 if it keeps it."""
+        """Return by how much a guarantee exceeds the limit, relative to the limit; at most 0 if it meets it."""
         ...
 
     @property
@@ -26,14 +26,14 @@ class Target(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class MaxPosterior:
-    """Nobody may become more sure than so much that a record was used.
+    """No attacker may believe more firmly than ``belief`` that a record was used.
 
     Parameters
     ----------
     belief : float
         Highest posterior belief, above the prior and below 1.
     failure : float
-        Probability with which it may be exceeded; "delta" of the plan.
+        Probability with which it may be exceeded: the delta of the plan.
     prior : float
         Belief before the release.
     """
@@ -47,12 +47,12 @@ class MaxPosterior:
         in_open_unit(self.failure, "delta")
         if not self.prior < self.belief < 1:
             raise InvalidInput(
-                f"the highest belief is {self.belief}, but without any release it is {self.prior} already; ask for a value "
+                f"the highest belief is {self.belief}, but the belief is {self.prior} even without a release; ask for a value "
                 f"above {self.prior} and below 1."
             )
 
     def excess(self, guarantee: TradeOff) -> float:
-        """Return by how much the chance of a higher belief exceeds the failure."""
+        """Return by how much the probability of a higher belief exceeds ``failure``, relative to it."""
         p = guarantee.probability_of_belief(self.belief, prior=self.prior)
         return p / self.failure - 1
 
@@ -60,19 +60,19 @@ class MaxPosterior:
     def words(self) -> str:
         """The limit as a sentence."""
         return (
-            f"nobody who believed in it with {100 * self.prior:g} % before becomes more than {100 * self.belief:g} % sure that a "
-            f"record was used, but with probability {self.failure:g}"
+            f"nobody who was {100 * self.prior:g} % sure beforehand becomes more than {100 * self.belief:g} % sure that a "
+            f"record was used, except with probability {self.failure:g}"
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class MaxAdvantage:
-    """No attack may have a larger TPR - FPR.
+    """No membership attack may have a larger advantage, TPR - FPR.
 
     Parameters
     ----------
     advantage : float
-        In (0, 1).
+        Largest tolerated TPR - FPR, in (0, 1).
     """
 
     advantage: float
@@ -81,7 +81,7 @@ class MaxAdvantage:
         in_open_unit(self.advantage, "advantage")
 
     def excess(self, guarantee: TradeOff) -> float:
-        """Return by how much the advantage exceeds the limit."""
+        """Return by how much the advantage exceeds the limit, relative to it."""
         return guarantee.advantage / self.advantage - 1
 
     @property
@@ -92,12 +92,12 @@ class MaxAdvantage:
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorRates:
-    """No attack may reach a true-positive rate at a false-positive rate.
+    """No membership attack may exceed a true-positive rate at a false-positive rate.
 
     Parameters
     ----------
     tpr, fpr : float
-        ``fpr < tpr``, both in (0, 1).
+        The two rates, ``fpr < tpr``, both in (0, 1).
     """
 
     tpr: float
@@ -107,18 +107,18 @@ class ErrorRates:
         in_open_unit(self.fpr, "fpr")
         if not self.fpr < self.tpr < 1:
             raise InvalidInput(
-                f"the true-positive rate of {self.tpr} at a false-positive rate of {self.fpr} is reached by guessing; ask for one "
-                f"above {self.fpr} and below 1."
+                f"a true-positive rate of {self.tpr} at a false-positive rate of {self.fpr} cannot be a limit: guessing reaches "
+                f"{self.fpr}, and no attack exceeds 1; ask for a rate above {self.fpr} and below 1."
             )
 
     def excess(self, guarantee: TradeOff) -> float:
-        """Return by how much the true-positive rate exceeds the limit."""
+        """Return by how much the true-positive rate exceeds the limit, relative to it."""
         return guarantee.tpr(self.fpr) / self.tpr - 1
 
     @property
     def words(self) -> str:
         """The limit as a sentence."""
-        return f"no attack that wrongs {100 * self.fpr:g} % of non-members points out more than {100 * self.tpr:g} % of members"
+        return f"no attack that wrongly accuses {100 * self.fpr:g} % of the non-members identifies more than {100 * self.tpr:g} % of the members"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,16 +139,17 @@ class Budget:
     def __post_init__(self) -> None:
         if self.epsilon <= 0:
             raise InvalidInput(
-                f"epsilon is {self.epsilon}, but no noise short of infinite gives 0 or less; ask for a positive one."
+                f"epsilon must be positive, got {self.epsilon}: only infinite noise would give 0."
             )
         if self.delta == 0:
             raise InvalidInput(
-                "delta is 0, but Gaussian noise has no pure epsilon: rare outputs betray more; allow a small delta such as 1e-5."
+                "delta must be above 0, got 0: Gaussian noise has no pure epsilon, since rare outputs reveal more; allow a small "
+                "delta such as 1e-5."
             )
         in_open_unit(self.delta, "delta")
 
     def excess(self, guarantee: TradeOff) -> float:
-        """Return by how much epsilon at the delta exceeds the limit."""
+        """Return by how much epsilon at the delta exceeds the limit, relative to it."""
         return guarantee.epsilon(self.delta) / self.epsilon - 1
 
     @property

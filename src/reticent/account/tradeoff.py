@@ -1,9 +1,9 @@
-r"""What a mechanism guarantees: one curve, from which every statement follows.
+r"""What a mechanism guarantees: one trade-off curve, from which every statement follows.
 
 The privacy loss distribution gives, for the worst pair of neighbouring tables, the distribution of the
-log-likelihood ratio of the released output. It holds the whole trade-off between the two errors
+log-likelihood ratio of the released output. It determines the whole trade-off between the two errors
 of any attacker, so epsilon at every delta, the advantage, the posterior belief under any prior and
-the true-positive rate at any false-positive rate are read off it, exactly up to the grid.
+the true-positive rate at any false-positive rate are read from it, exact up to the width of the grid.
 
 References
 ----------
@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent._check import in_open_unit
-from reticent.account._sampled import fitting_grid
 from reticent.account.mechanisms import (
     Composition,
     Exponential,
@@ -33,12 +32,13 @@ from reticent.account.mechanisms import (
     Relation,
     SubsampledGaussian,
 )
+from reticent.account.sampled import fitting_grid
 from reticent.errors import InvalidInput
 
 __all__ = ["TradeOff", "trade_off"]
 
-LARGEST = 700.0  # of losses whose exponential is still a number
-GRID = 1e-4  # of the privacy loss, at the coarsest
+LARGEST = 700.0  # largest loss whose exponential does not overflow
+GRID = 1e-4  # coarsest width of a cell of the privacy loss; `fitting` makes it finer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,23 +48,22 @@ class _Side:
     losses: NDArray[np.float64]
     first: NDArray[np.float64]
     second: NDArray[np.float64]
-    certain: (
-        float  # probability, under the first table, of an output the second never gives
-    )
+    # Probability, under the first table, of an output that the second table never produces.
+    certain: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class TradeOff:
-    """The guarantee of a mechanism, worst over neighbours and directions.
+    """The guarantee of a mechanism for the worst pair of neighbouring tables and the worse direction.
 
     Parameters
     ----------
     relation : Relation
-        When tables are neighbours.
+        When two tables are neighbours.
     grid : float
-        Step of the privacy loss.
+        Width of a cell of the privacy loss.
     sides : tuple
-        Loss distributions in both directions.
+        Loss distributions, one for each direction.
     """
 
     relation: Relation
@@ -76,7 +75,7 @@ class TradeOff:
         return max(_delta(side, epsilon) for side in self.sides)
 
     def epsilon(self, delta: float) -> float:
-        """Return the smallest epsilon at a delta; infinite if no epsilon has it.
+        """Return the smallest epsilon at a delta, or infinity if no epsilon reaches it.
 
         Parameters
         ----------
@@ -84,7 +83,7 @@ class TradeOff:
             In [0, 1).
         """
         if not 0 <= delta < 1:
-            raise InvalidInput(f"delta is {delta}, but must lie in [0, 1).")
+            raise InvalidInput(f"delta must lie in [0, 1), got {delta}.")
         return max(_epsilon(side, delta) for side in self.sides)
 
     @property
@@ -102,7 +101,7 @@ class TradeOff:
         """
         if not 0 <= fpr <= 1:
             raise InvalidInput(
-                f"the false-positive rate is {fpr}, but must lie in [0, 1]."
+                f"the false-positive rate must lie in [0, 1], got {fpr}."
             )
         return float(self.tprs([fpr])[0])
 
@@ -112,9 +111,9 @@ class TradeOff:
         return np.asarray(np.max(rates, axis=0))
 
     def probability_of_belief(self, belief: float, *, prior: float = 0.5) -> float:
-        """Return the chance that an attacker comes to believe the truth more than so much.
+        """Return the probability that an attacker's belief in the truth comes to exceed ``belief``.
 
-        The posterior odds are the prior odds times e to the loss.
+        The posterior odds are the prior odds times e to the power of the loss.
 
         Parameters
         ----------
@@ -126,19 +125,19 @@ class TradeOff:
         least = _logit(in_open_unit(belief, "belief")) - _logit(
             in_open_unit(prior, "prior")
         )
-        # A cell of the grid is counted whole: the bound leans to the safe side.
+        # The cell that holds the limit is counted whole, so that the bound leans to the safe side.
         return max(
             float(side.first[side.losses > least - self.grid].sum()) + side.certain
             for side in self.sides
         )
 
     def belief(self, failure: float, *, prior: float = 0.5) -> float:
-        """Return the belief in the truth that no attacker exceeds, but with probability ``failure``.
+        """Return the belief in the truth that no attacker exceeds, except with probability ``failure``.
 
         Parameters
         ----------
         failure : float
-            In (0, 1); a delta is a usual choice.
+            In (0, 1); usually the delta of the guarantee.
         prior : float
             Belief in the truth before the release, in (0, 1).
         """
@@ -155,7 +154,7 @@ class TradeOff:
         return _sigmoid(highest + _logit(in_open_unit(prior, "prior")))
 
     def accuracy(self, *, prior: float = 0.5) -> float:
-        """Return how often the best attacker guesses membership right.
+        """Return the share of correct guesses of the best membership attacker.
 
         Parameters
         ----------
@@ -165,15 +164,15 @@ class TradeOff:
         shift = _logit(in_open_unit(prior, "prior"))
         least = 1.0
         for side in self.sides:
-            # Say "member" where prior odds times likelihood ratio exceed 1.
-            said = side.losses > -shift
-            missed = float(side.first[~said].sum())
-            wronged = float(side.second[said].sum())
-            least = min(least, prior * missed + (1 - prior) * wronged)
+            # The best attacker guesses "member" where prior odds times likelihood ratio exceed 1.
+            positive = side.losses > -shift
+            missed = float(side.first[~positive].sum())
+            false_alarms = float(side.second[positive].sum())
+            least = min(least, prior * missed + (1 - prior) * false_alarms)
         return 1 - least
 
     def reconstruction(self, chance: float) -> float:
-        """Return the largest probability of reconstructing a record that is guessed by chance so often ([4]_).
+        """Return the largest probability of reconstructing a record, given that of guessing it without the release [4]_.
 
         Parameters
         ----------
@@ -186,8 +185,8 @@ class TradeOff:
 def fitting(mechanism: Mechanism) -> float:
     """Return a grid of the privacy loss that is fine enough for a mechanism.
 
-    Each use of a sampled mechanism adds a part of a cell to the loss, and a small sampling rate makes the loss
-    itself small: 1e-4 is too coarse below a rate of about 0.001.
+    Each use of a sampled mechanism adds part of a cell to the loss, and a small sampling rate makes the loss
+    itself small: 1e-4 is too coarse for a sampling rate below about 0.001.
 
     Examples
     --------
@@ -211,7 +210,7 @@ def trade_off(mechanism: Mechanism, *, grid: float | None = None) -> TradeOff:
     mechanism : Mechanism
         The description.
     grid : float, optional
-        Step of the privacy loss, as fine as the mechanism needs if not given; errors lean to the safe side.
+        Width of a cell of the privacy loss, as fine as the mechanism needs if not given; errors lean to the safe side.
 
     Examples
     --------
@@ -227,7 +226,7 @@ def trade_off(mechanism: Mechanism, *, grid: float | None = None) -> TradeOff:
         pmfs.append(loss._pmf_add)
     sides = tuple(_side(p) for p in pmfs)
     if isinstance(mechanism, RandomisedResponse | Laplace | Exponential):
-        # Their loss is bounded: a mass at infinity is rounding.
+        # The loss of these is bounded, so a mass at infinity can only come from rounding.
         sides = tuple(replace(side, certain=0.0) for side in sides)
     return TradeOff(relation=mechanism.relation, grid=grid, sides=sides)
 
@@ -235,9 +234,9 @@ def trade_off(mechanism: Mechanism, *, grid: float | None = None) -> TradeOff:
 def _side(pmf: object) -> _Side:
     dense = pmf.to_dense_pmf()  # type: ignore[attr-defined]
     probabilities = np.asarray(dense._probs, dtype=np.float64)
-    kept = np.flatnonzero(probabilities > 0)
-    losses = (kept + dense._lower_loss) * dense._discretization
-    first = probabilities[kept]
+    cells = np.flatnonzero(probabilities > 0)
+    losses = (cells + dense._lower_loss) * dense._discretization
+    first = probabilities[cells]
     return _Side(
         losses=losses,
         first=first,
@@ -257,7 +256,7 @@ def _epsilon(side: _Side, delta: float) -> float:
         return math.inf
     if _delta(side, 0.0) <= delta:
         return 0.0
-    # delta(e) is convex and falling, and exact between two losses: find the cell, then solve.
+    # delta(e) is convex, decreasing and a closed form between two losses: find the cell, then solve in it.
     p = side.first[::-1]
     upper, lower = np.cumsum(p), np.cumsum(side.second[::-1])
     losses = side.losses[::-1]

@@ -1,8 +1,15 @@
-"""A product's answers and records become scores; attackers never hold the answer."""
+"""Turn a product's answers and its records into scores; an attack never holds the tag it is asked for."""
 
-from reticent.attack._base import Attack, Challenge, Knowledge, Scores, SealedTags
-from reticent.attack._boost import Boosting, XGBoosting
+from reticent.attack._base import (
+    Attack,
+    Challenge,
+    Knowledge,
+    Need,
+    Scores,
+    SealedTags,
+)
 from reticent.attack.blind import BlindBaseline, blind_baseline
+from reticent.attack.boost import Boosting, XGBoosting
 from reticent.attack.combined import CombinedPool
 from reticent.attack.dissimilar import (
     Chosen,
@@ -22,7 +29,7 @@ from reticent.attack.lira import LikelihoodRatio, LikelihoodRatioOffline
 from reticent.attack.outputs import Confidence, Entropy, Gap, Loss, ModifiedEntropy
 from reticent.attack.population import Population
 from reticent.attack.quantile import QuantileRegression
-from reticent.attack.retraining import Regime, RetrainingRounds
+from reticent.attack.retraining import Regime, RetrainingRounds, play_round
 from reticent.attack.rmia import RelativeRatio
 from reticent.attack.shadow import ShadowModels
 from reticent.attack.targets import score_targets
@@ -51,6 +58,7 @@ __all__ = [
     "LikelihoodRatioOffline",
     "Loss",
     "ModifiedEntropy",
+    "Need",
     "Population",
     "QuantileRegression",
     "Records",
@@ -66,5 +74,6 @@ __all__ = [
     "log_odds",
     "most_dissimilar_pair",
     "most_dissimilar_record",
+    "play_round",
     "score_targets",
 ]

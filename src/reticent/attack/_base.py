@@ -2,16 +2,33 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from enum import StrEnum
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reticent.errors import InvalidInput, InvalidPredictions
-from reticent.pool import Pool
 from reticent.product import Internals
 
-__all__ = ["Attack", "Challenge", "Knowledge", "Scores", "SealedTags"]
+__all__ = ["Attack", "Challenge", "Knowledge", "Need", "Scores", "SealedTags"]
+
+# Answers in single precision, or rounded to two digits, may be off by this much and are still probabilities.
+ROUNDING = 0.02
+# Probabilities below zero by less than this come from floating-point sums.
+BELOW_ZERO = 1e-6
+
+
+class Need(StrEnum):
+    """What an attack cannot do without; whoever runs it asks for this, never for its name or type."""
+
+    ANSWERS = "answers"  # the product's answers on the records in question
+    RECORDS = "records"  # the records themselves, as numbers
+    INTERNALS = "internals"  # the opened product: losses, gradients, activations
+    POOL = "pool"  # models of the same recipe on known parts of the records
+    AUXILIARY = "auxiliary"  # other records of the same source
+    SYNTHETIC = "synthetic"  # a synthetic table
+    RECIPE = "recipe"  # the trainer, to train again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +58,7 @@ class Challenge:
         p, y = self.probabilities, self.labels
         if p.ndim != 2 or y.shape != (len(p),) or p.shape[1] < 2:
             raise InvalidPredictions(
-                f"probabilities of shape {p.shape} do not fit {y.shape} labels; pass one row per "
+                f"probabilities of shape {p.shape} do not fit labels of shape {y.shape}; pass one row per "
                 "record and one column per class."
             )
         if not np.isfinite(p).all():
@@ -50,7 +67,11 @@ class Challenge:
                 f"the outputs for {bad} of {len(p)} records are NaN or infinite, so no attack can be "
                 "judged; repair the model or impute missing values."
             )
-        if p.min(initial=0.0) < -1e-6 or abs(p.sum(axis=1) - 1).max(initial=0.0) > 0.02:
+        sums = p.sum(axis=1)
+        if (
+            p.min(initial=0.0) < -BELOW_ZERO
+            or abs(sums - 1).max(initial=0.0) > ROUNDING
+        ):
             raise InvalidPredictions(
                 f"the outputs span [{p.min():.3g}, {p.max():.3g}] and do not sum to 1 per record, so they "
                 "are not probabilities; pass predict_proba's result."
@@ -70,8 +91,23 @@ class Challenge:
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that a copy of it takes, without the internals of the product."""
+        size = self.probabilities.nbytes + self.labels.nbytes
+        return size + (0 if self.features is None else self.features.nbytes)
+
+    def take(self, rows: NDArray[np.int64]) -> "Challenge":
+        """Return the same challenge with only some of the records."""
+        return Challenge(
+            probabilities=self.probabilities[rows],
+            labels=self.labels[rows],
+            features=None if self.features is None else self.features[rows],
+            internals=None if self.internals is None else self.internals.take(rows),
+        )
+
     def need_internals(self, attack: str) -> Internals:
-        """Return what is inside the product, or say that an attack cannot do without."""
+        """Return the internals of the product, or refuse because an attack cannot do without them."""
         if self.internals is None:
             raise InvalidInput(
                 f"the attack {attack!r} looks at gradients, but the product cannot be opened; audit a network, or leave the "
@@ -79,16 +115,16 @@ class Challenge:
             )
         return self.internals
 
-    def _must_be_of_the_same_product(self, seen: Internals) -> None:
-        if len(seen) != len(self):
+    def _must_be_of_the_same_product(self, internals: Internals) -> None:
+        if len(internals) != len(self):
             raise InvalidPredictions(
-                f"there are gradients at {len(seen)} records but answers on {len(self)}; pass one of each per record."
+                f"there are gradients at {len(internals)} records but answers on {len(self)}; pass one of each per record."
             )
-        apart = abs(np.exp(-seen.losses) - self.true_class_probability())
-        if apart.max(initial=0.0) > 0.02:
+        apart = abs(np.exp(-internals.losses) - self.true_class_probability())
+        if apart.max(initial=0.0) > ROUNDING:
             raise InvalidPredictions(
-                f"the losses of the opened product and its answers disagree on {int((apart > 0.02).sum())} of {len(self)} records, so they "
-                "are of different products, or count the classes in another order; take both from one product."
+                f"the losses of the opened product and its answers disagree on {int((apart > ROUNDING).sum())} of {len(self)} records, so they "
+                "belong to different products or number the classes in another order; take both from one product."
             )
 
     def true_class_probability(self) -> NDArray[np.float64]:
@@ -105,7 +141,7 @@ class SealedTags:
     tags : array of bool
         Whether each record of the challenge is a member.
     units : array of int
-        The unit each record belongs to: all its records are sealed together.
+        The unit each record belongs to; all records of a unit are sealed together.
     """
 
     def __init__(self, tags: NDArray[np.bool_], units: NDArray[np.int64]) -> None:
@@ -120,25 +156,28 @@ class SealedTags:
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]]:
         """Yield records to learn from, their tags, and records to score.
 
-        Every record is scored once, by an attack that saw the tag of no record of its unit.
-        Folds hold equal shares of members and non-members.
+        Every record is scored once, by an attack that saw no tag of its unit. All folds hold
+        the same shares of members and non-members.
         """
         units, unit_of_row = np.unique(self.__units, return_inverse=True)
         tag_of_unit = np.zeros(len(units), dtype=bool)
         tag_of_unit[unit_of_row] = self.__tags
         fold_of_unit = np.empty(len(units), dtype=np.int64)
         for tag in (False, True):
-            its = rng.permutation(np.flatnonzero(tag_of_unit == tag))
-            fold_of_unit[its] = np.arange(len(its)) % count
+            shuffled = rng.permutation(np.flatnonzero(tag_of_unit == tag))
+            fold_of_unit[shuffled] = np.arange(len(shuffled)) % count
         fold = fold_of_unit[unit_of_row]
         for k in range(count):
             learn = np.flatnonzero(fold != k)
             yield learn, self.__tags[learn], np.flatnonzero(fold == k)
 
 
+AnyPool = TypeVar("AnyPool")
+
+
 @dataclass(frozen=True, kw_only=True)
-class Knowledge:
-    """What an attacker has beside the product's answers.
+class Knowledge(Generic[AnyPool]):
+    """What an attacker has besides the product's answers.
 
     Parameters
     ----------
@@ -149,10 +188,10 @@ class Knowledge:
     """
 
     tags: SealedTags
-    pool: Pool | None = None
+    pool: AnyPool | None = None
 
-    def need_pool(self, attack: str) -> Pool:
-        """Return the pool, or say that an attack cannot do without."""
+    def need_pool(self, attack: str) -> AnyPool:
+        """Return the pool, or refuse because an attack cannot do without it."""
         if self.pool is None:
             raise InvalidInput(
                 f"the attack {attack!r} compares with other models, but there is no pool; audit with a pool."
@@ -169,7 +208,7 @@ class Scores:
     values : array of float
         The scores, without NaN.
     probabilities : array of float or None
-        Predicted probability of membership, if the attack makes one.
+        Predicted probability of membership, if the attack predicts one.
     """
 
     values: NDArray[np.float64]
@@ -178,8 +217,8 @@ class Scores:
     def __post_init__(self) -> None:
         if np.isnan(self.values).any():
             raise InvalidPredictions(
-                f"an attack gave {np.isnan(self.values).sum()} NaN scores, which have no rank; "
-                "an attack must score every record."
+                f"{np.isnan(self.values).sum()} scores of an attack are NaN, which has no rank; "
+                "return a number for every record."
             )
 
 
@@ -189,11 +228,26 @@ class Attack(Protocol):
 
     @property
     def name(self) -> str:
-        """Short name, as policies and dossiers use it."""
+        """Short name, as policies and dossiers use it; unique in an audit."""
+        ...
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """What the attack cannot do without."""
         ...
 
     def score(
-        self, challenge: Challenge, *, knowledge: Knowledge, rng: np.random.Generator
+        self, challenge: Any, *, knowledge: Any, rng: np.random.Generator
     ) -> Scores:
-        """Return a score per record, larger meaning more like a member."""
+        """Return one score per record; larger means more like a member.
+
+        Parameters
+        ----------
+        challenge : Challenge or RegressionChallenge
+            What the product shows, by its kind.
+        knowledge : Knowledge
+            What else the attacker knows.
+        rng : numpy.random.Generator
+            The attack's own stream.
+        """
         ...

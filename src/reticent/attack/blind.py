@@ -1,6 +1,6 @@
 """The blind baseline: tell members from non-members without looking at the product.
 
-If they can, they differ by more than membership (another year, another hospital), and every
+If that is possible, they differ by more than membership (another year, another hospital), and every
 attack on the product would mistake that difference for a leak.
 """
 
@@ -15,8 +15,9 @@ from reticent.run import one_thread
 
 __all__ = ["BlindBaseline", "blind_baseline"]
 
-PERMUTATIONS = 999
-MOST_ROWS = 40_000
+PERMUTATIONS = 999  # with the observed order 1,000, so p-values are multiples of 0.001
+MOST_ROWS = 40_000  # bounds the time; the test is exact for any number, more records only add power
+ROUNDING = 1e-9  # permutations that differ from the observed one by less count as ties
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +36,15 @@ class BlindBaseline:
     p_value: float
 
     def finding(self, *, false_alarm: float) -> Finding:
-        """Return the finding: ``stop`` if the baseline beats chance."""
-        beaten = self.p_value <= false_alarm
-        if not beaten:
+        """Return the finding: ``stop`` if the baseline beats chance, else a note.
+
+        Parameters
+        ----------
+        false_alarm : float
+            Probability of a stop if the two sides are alike.
+        """
+        beats_chance = self.p_value <= false_alarm
+        if not beats_chance:
             return Finding(
                 name="blind_baseline",
                 severity=Severity.NOTE,
@@ -60,8 +67,8 @@ class BlindBaseline:
 def blind_baseline(split: Split, *, rng: np.random.Generator) -> BlindBaseline:
     """Try to tell the defender's records from the reserved ones by the records alone.
 
-    Units are halved at random; a gradient-boosted classifier learned on one half scores the
-    other, and the reverse. Within a half the scores do not depend on its tags, so permuting
+    Units are halved at random; a gradient-boosted classifier that learned from one half scores the
+    other, and vice versa. Within a half the scores do not depend on its tags, so permuting
     the tags of its units gives an exact null distribution. The two halves' p-values are
     dependent; twice the smaller one is valid whatever the dependence (Bonferroni).
 
@@ -70,7 +77,7 @@ def blind_baseline(split: Split, *, rng: np.random.Generator) -> BlindBaseline:
     split : Split
         The divided table.
     rng : numpy.random.Generator
-        Stream for folds, subsample and permutations.
+        Stream of the halves, the sample to learn from and the permutations.
     """
     tables = split.defender, split.reserved
     tags = np.repeat([1, 0], [len(part) for part in tables])
@@ -80,8 +87,8 @@ def blind_baseline(split: Split, *, rng: np.random.Generator) -> BlindBaseline:
     tag_of_unit = np.zeros(len(units), dtype=np.int64)
     tag_of_unit[unit_of_row] = tags
     for tag in (0, 1):
-        its = rng.permutation(np.flatnonzero(tag_of_unit == tag))
-        fold_of_unit[its] = np.arange(len(its)) % 2
+        shuffled = rng.permutation(np.flatnonzero(tag_of_unit == tag))
+        fold_of_unit[shuffled] = np.arange(len(shuffled)) % 2
     fold = fold_of_unit[unit_of_row]
     matrix, categorical = as_numbers(both)
     accuracies, p_values = [], []
@@ -135,8 +142,8 @@ def _permutation_test(
         return float(mean_in - mean_out)
 
     observed = difference(member)
-    beaten = sum(
-        difference(rng.permutation(member)) >= observed - 1e-9
+    as_large = sum(
+        difference(rng.permutation(member)) >= observed - ROUNDING
         for _ in range(PERMUTATIONS)
     )
-    return 0.5 + observed / len(scores), (1 + beaten) / (1 + PERMUTATIONS)
+    return 0.5 + observed / len(scores), (1 + as_large) / (1 + PERMUTATIONS)

@@ -2,8 +2,8 @@
 
 An adversary that tells a table from its neighbour is strongest where the two differ most. The largest difference of a
 table from its neighbours within a larger one, its dataset sensitivity (Definition 6 of [1]_), is that of one
-pair of records, so that no gradient is needed to choose it. It stands in for the local sensitivity of a training; it is
-no bound on it, and noise scaled to what is found here carries no guarantee, for the scale depends on the records.
+pair of records, so no gradient is needed to choose it. It stands in for the local sensitivity of a training but does not
+bound it, and noise scaled to it carries no guarantee, because the scale depends on the records.
 
 References
 ----------
@@ -21,8 +21,10 @@ from reticent.errors import InvalidInput, InvalidTable
 
 __all__ = ["Chosen", "ChosenPair", "most_dissimilar_pair", "most_dissimilar_record"]
 
-MOST_ROWS = 2_000
-TIED = 1e-9  # a smaller share of the largest value is rounding
+MOST_ROWS = (
+    2_000  # bounds time and memory, which grow with its square: 32 MB of distances
+)
+TIED = 1e-9  # values that differ from the largest by a smaller share of it differ by rounding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,11 +36,11 @@ class Chosen:
     row : int
         Its position in the table, from 0.
     dissimilarity : float
-        Its mean dissimilarity to the other records that were looked at.
+        Its mean dissimilarity to the other records that were compared.
     looked_at : int
-        How many records were looked at.
+        Number of records that were compared.
     out_of : int
-        How many there are; if more than were looked at, another one may be less like the others.
+        Number of records in the table; if it is larger, another record may be less like the others.
     """
 
     row: int
@@ -56,13 +58,13 @@ class ChosenPair:
     row : int
         Position of the record in the table, from 0.
     candidate : int
-        Position of what replaces it among the candidates, from 0.
+        Position, among the candidates, of the record that replaces it, from 0.
     dissimilarity : float
         How unlike the two are.
     looked_at : tuple of int
-        How many records of the table and how many candidates were looked at.
+        Number of records of the table, and number of candidates, that were compared.
     out_of : tuple of int
-        How many there are; if more than were looked at, another pair may be less alike.
+        Number of records and candidates that there are; if it is larger, another pair may be less alike.
     """
 
     row: int
@@ -81,24 +83,24 @@ def most_dissimilar_record(
 ) -> Chosen:
     """Return the record with the largest mean dissimilarity to all others.
 
-    Without it the table is the neighbour to try when neighbours differ by one record that comes or goes
+    The table without it is the neighbour to try when neighbouring tables differ by one added or removed record
     (Section 5 of [1]_, where the least similar image is removed).
 
     Parameters
     ----------
     table : Table, data frame or array
-        One record a row, at least two.
+        One record per row, at least two.
     distance : Dissimilarity
         Which records are unlike: `Gower`, `Euclidean`, `StructuralSimilarity`, or one of your own.
     most : int
-        Of a longer table a random sample of so many rows is looked at, and compared with one another.
+        Largest number of rows to compare with one another; of a longer table, a random sample is compared.
     rng : numpy.random.Generator
-        Stream for that sample; a shorter table takes nothing from it.
+        Stream of that sample; a table that is not sampled takes nothing from it.
 
     Returns
     -------
     Chosen
-        Of equal records the first.
+        The first of them if several are equally unlike the others.
 
     Raises
     ------
@@ -142,8 +144,8 @@ def most_dissimilar_pair(
 ) -> ChosenPair:
     """Return the record of a table and the candidate outside it that are least alike.
 
-    The table in which the one replaces the other is the neighbour to try when neighbours differ by the content of one
-    record; their dissimilarity is the dataset sensitivity of Definition 6 of [1]_.
+    The table in which the candidate replaces the record is the neighbour to try when neighbouring tables differ by the
+    content of one record; their dissimilarity is the dataset sensitivity of Definition 6 of [1]_.
 
     Parameters
     ----------
@@ -154,14 +156,14 @@ def most_dissimilar_pair(
     distance : Dissimilarity
         Which records are unlike: `Gower`, `Euclidean`, `StructuralSimilarity`, or one of your own.
     most : int
-        Of a longer table, and of more candidates, a random sample of so many rows is looked at.
+        Largest number of records, and of candidates, to compare; of more, a random sample is compared.
     rng : numpy.random.Generator
-        Stream for those samples.
+        Stream of those samples.
 
     Returns
     -------
     ChosenPair
-        Of equal pairs that with the first record, and of those that with the first candidate.
+        Of several pairs that are equally unlike, the one with the first record, then with the first candidate.
 
     Raises
     ------
@@ -183,7 +185,7 @@ def most_dissimilar_pair(
     out_of = len(table), len(candidates)
     if min(out_of) == 0:
         raise InvalidTable(
-            f"the table has {out_of[0]} records and there are {out_of[1]} candidates, so none can be replaced; pass at least one of each."
+            f"the table has {out_of[0]} records and there are {out_of[1]} candidates, so no record can be replaced; pass at least one of each."
         )
     rows, others = (_looked_at(count, most, rng) for count in out_of)
     matrix = _between(_take(table, rows), _take(candidates, others), distance)
@@ -201,7 +203,7 @@ def _looked_at(count: int, most: int, rng: np.random.Generator) -> NDArray[np.in
     """Return all rows, or a sample of them, in order."""
     if most < 2:
         raise InvalidInput(
-            f"most is {most!r}, so that no two records could be compared; look at two rows or more."
+            f"most must be at least 2, got {most!r}: fewer records cannot be compared with one another."
         )
     if count <= most:
         return np.arange(count)
@@ -217,12 +219,13 @@ def _take(records: Records, rows: NDArray[np.int64]) -> Records:
 def _between(
     first: Records, second: Records, distance: Dissimilarity
 ) -> NDArray[np.float64]:
-    """Return the matrix of a distance that may be a stranger's."""
+    """Return the matrix of a distance that somebody else may have written, so its answer is checked."""
     matrix = np.asarray(distance.between(first, second), dtype=np.float64)
     expected = (len(first), len(second))
     if matrix.shape != expected:
         raise InvalidInput(
-            f"{distance!r} answers with the shape {matrix.shape} instead of {expected}; return one row per record of the first table."
+            f"{distance!r} returned a matrix of shape {matrix.shape} instead of {expected}; return one row per record of the first "
+            "table and one column per record of the second."
         )
     wrong = ~(np.isfinite(matrix) & (matrix >= 0))
     if wrong.any():

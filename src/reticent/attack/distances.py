@@ -31,30 +31,30 @@ __all__ = [
 
 Records = Table | pd.DataFrame | NDArray[Any]
 
-ROUNDING = 1e-12  # what the sums of an image and its copy may differ by
-BLOCK = 2**16  # pairs of images at once, so that they stay in the cache
-CLASS = "\0class"  # a name that no column has
+ROUNDING = 1e-12  # the sums over an image and over its copy may differ by this much
+BLOCK = 2**16  # pairs of images at once: half a megabyte per matrix stays in the cache
+CLASS = "\0class"  # no column of a table can have this name
 
 
 @runtime_checkable
 class Dissimilarity(Protocol):
-    """A distance between records; whoever adds one writes this one verb."""
+    """A distance between records; to add one, write this one verb."""
 
     def between(self, first: Records, second: Records) -> NDArray[np.float64]:
-        """Return a matrix: row i of ``first`` against row j of ``second``, at least 0, 0 for equal ones."""
+        """Return the distance of row i of ``first`` from row j of ``second`` as a matrix; it is 0 for equal records and never negative."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gower:
-    r"""The mean difference over the columns that are known of both records, in [0, 1].
+    r"""The mean difference over the columns that are known for both records, in [0, 1].
 
     A number differs by :math:`|x - y| / R`, where :math:`R` is the column's range in both tables together; a category or
     truth value differs by 0 or 1. A column counts for a pair only where both values are known, and a constant
     column counts as equal (Gower's coefficient [1]_ with equal weights, as dissimilarity [2]_).
 
-    The class of a table's records counts as one more category, for it is part of the record; pass ``table.features``
-    to leave it out. Columns of a data frame are numbers or categories by their type.
+    The target counts as one more column, because it is part of the record; pass ``table.features`` to leave it out.
+    The type of a data frame's column decides whether it holds numbers or categories.
 
     References
     ----------
@@ -74,7 +74,7 @@ class Gower:
         Raises
         ------
         InvalidTable
-            If the columns disagree, cannot be compared, or some pair has no column known of both.
+            If the columns disagree, cannot be compared, or some pair has no column that is known for both.
         """
         pair = _side_by_side(first, second)
         total = _apart(*pair.numbers, metric="cityblock") + _unequal(*pair.codes)
@@ -86,11 +86,11 @@ class Euclidean:
     r"""The length of the difference of two records, their numbers standardised.
 
     Numbers are divided by their standard deviation in both tables together. A category or truth value becomes one
-    indicator per value, so that unequal values add 2 to the square: what two numbers add on average.
+    indicator per value, so that unequal values add 2 to the square, as two standardised numbers do on average.
     Where some of the :math:`p` columns are missing in one of the two records, the square over the :math:`k` known ones is
     multiplied by :math:`p / k` [1]_. A constant column adds nothing.
 
-    The class of a table's records counts as one more category; pass ``table.features`` to leave it out.
+    The target counts as one more column; pass ``table.features`` to leave it out.
 
     References
     ----------
@@ -108,7 +108,7 @@ class Euclidean:
         Raises
         ------
         InvalidTable
-            If the columns disagree, cannot be compared, or some pair has no column known of both.
+            If the columns disagree, cannot be compared, or some pair has no column that is known for both.
         """
         pair = _side_by_side(first, second)
         x, y = pair.numbers
@@ -122,19 +122,19 @@ class Euclidean:
 class StructuralSimilarity:
     r"""One minus the mean structural similarity (SSIM) of two grey images, in [0, 2].
 
-    At every place a window fits, with Gaussian weights of sum 1, local means :math:`\mu`, variances and the
-    covariance :math:`\sigma_{xy}` give (Eq. 13 of [1]_)
+    At every place where a window fits, local means :math:`\mu`, variances and the covariance :math:`\sigma_{xy}`,
+    with Gaussian weights of sum 1, give (Eq. 13 of [1]_)
 
     .. math:: \frac{(2\mu_x\mu_y + C_1)(2\sigma_{xy} + C_2)}{(\mu_x^2 + \mu_y^2 + C_1)(\sigma_x^2 + \sigma_y^2 + C_2)},
        \qquad C_i = (K_i L)^2,
 
-    whose mean over the places is the similarity. Images keep their size: the halving of large ones that some programs
-    do first is left to the caller. The class of a table's records does not count.
+    whose mean over the places is the similarity. Images keep their size: some programs halve large images
+    first, which is left to the caller. The class of a record does not count.
 
     Parameters
     ----------
     shape : tuple of int
-        Height and width in pixels; a table holds an image as one row of height x width columns, row by row.
+        Height and width in pixels. In a table, an image is one row of height x width columns, one pixel row after another.
     dynamic_range : float
         The largest possible pixel value :math:`L` (255 for bytes); the smallest is 0.
     window : int
@@ -142,7 +142,7 @@ class StructuralSimilarity:
     sigma : float
         Standard deviation of the Gaussian weights in pixels.
     k1, k2 : float
-        The constants :math:`K_1` and :math:`K_2` that steady the ratio where an image is dark or flat.
+        The constants :math:`K_1` and :math:`K_2` that keep the ratio stable where an image is dark or flat.
 
     References
     ----------
@@ -166,25 +166,25 @@ class StructuralSimilarity:
     def __post_init__(self) -> None:
         if len(self.shape) != 2:
             raise InvalidInput(
-                f"shape is {self.shape!r} but a grey image has a height and a width; "
+                f"shape must be the height and width of a grey image, got {self.shape!r}; "
                 "turn colours into luminance and write, for example, (28, 28)."
             )
         if self.window < 3 or self.window % 2 == 0 or self.window > min(self.shape):
             raise InvalidInput(
-                f"the window is {self.window!r} pixels wide and the images are {self.shape[0]} x {self.shape[1]}, so that no centred window "
-                "fits; choose an odd window from 3 to the shorter side."
+                f"the window is {self.window!r} pixels wide and the images are {self.shape[0]} x {self.shape[1]}, so no centred window "
+                "fits; choose an odd number from 3 to the shorter side."
             )
         for name in ("dynamic_range", "sigma", "k1", "k2"):
             value = getattr(self, name)
             if not (value > 0 and math.isfinite(value)):
                 raise InvalidInput(
-                    f"{name} is {value!r}, with which the similarity is undefined; give a number above 0."
+                    f"{name} must be a finite number above 0, got {value!r}; otherwise the similarity is undefined."
                 )
 
     def between(self, first: Records, second: Records) -> NDArray[np.float64]:
         """Return the dissimilarity of each image of ``first`` from each of ``second``.
 
-        The moments of an image are made once, and a covariance of all pairs is one matrix product a place.
+        The moments of an image are computed once, and the covariances of all pairs are one matrix product per place.
 
         Raises
         ------
@@ -231,7 +231,7 @@ class StructuralSimilarity:
             pixels = np.asarray(frame, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise InvalidTable(
-                f"the pixels are not numbers ({error}), so there is no image; leave only the columns of pixels."
+                f"the pixels are not numbers ({error}), so they are no image; pass only the columns of pixels."
             ) from error
         height, width = self.shape
         if len(pixels) == 0 or pixels.shape[1:] not in {
@@ -256,11 +256,11 @@ class StructuralSimilarity:
 
 @dataclass(frozen=True, kw_only=True)
 class _SideBySide:
-    """Two tables' columns made comparable: numbers from 0 to 1 (NaN missing), codes of categories (-1 missing)."""
+    """The columns of two tables, made comparable: numbers from 0 to 1 (NaN if missing) and codes of categories (-1 if missing)."""
 
     numbers: tuple[NDArray[np.float64], NDArray[np.float64]]
     codes: tuple[NDArray[np.int64], NDArray[np.int64]]
-    known: NDArray[np.float64]  # for each pair, how many columns are known of both
+    known: NDArray[np.float64]  # for each pair, the number of columns known for both
     columns: int
 
 
@@ -268,7 +268,7 @@ def _side_by_side(first: Records, second: Records) -> _SideBySide:
     (upper, kinds), (lower, others) = _described(first), _described(second)
     if kinds != others:
         odd = sorted({name for name, _ in kinds.items() ^ others.items()}, key=str)
-        shown = ", ".join("the class" if n == CLASS else repr(n) for n in odd[:5])
+        shown = ", ".join("the target" if n == CLASS else repr(n) for n in odd[:5])
         raise InvalidTable(
             f"the two tables differ in {shown}: only one has it, or it holds numbers in one and categories in the other, so the records cannot be "
             "compared; give both the same columns of the same kinds."
@@ -280,7 +280,7 @@ def _side_by_side(first: Records, second: Records) -> _SideBySide:
     known = is_known[: len(upper)] @ is_known[len(upper) :].T
     if not known.all():
         raise InvalidTable(
-            f"{np.count_nonzero(known == 0)} of {known.size} pairs of records have no column that is known of both, so nothing says how unlike "
+            f"{np.count_nonzero(known == 0)} of {known.size} pairs of records have no column that is known for both, so nothing says how unlike "
             "they are; leave out the records with the most missing values or fill them in."
         )
     return _SideBySide(
@@ -294,9 +294,13 @@ def _side_by_side(first: Records, second: Records) -> _SideBySide:
 def _described(records: Records) -> tuple[pd.DataFrame, dict[Any, bool]]:
     """Return records as a frame, and for each column whether it holds numbers."""
     if isinstance(records, Table):
-        names = np.array(records.classes, dtype=object)[records.target]
-        frame = records.features.assign(**{CLASS: names})
         numeric = records.schema.names(ColumnKind.NUMERIC)
+        answers: NDArray[Any] = records.target
+        if records.is_quantity:
+            numeric = [*numeric, CLASS]
+        else:
+            answers = np.array(records.classes, dtype=object)[records.target]
+        frame = records.features.assign(**{CLASS: answers})
         kinds: dict[Any, bool] = {name: name in numeric for name in frame.columns}
     else:
         if isinstance(records, np.ndarray) and records.ndim != 2:
@@ -308,7 +312,7 @@ def _described(records: Records) -> tuple[pd.DataFrame, dict[Any, bool]]:
         for name, kind in frame.dtypes.items():
             if kind.kind not in "iufbO":
                 raise InvalidTable(
-                    f"column {name!r} is of the type {kind}, neither number nor category; make a table of the frame with table_from_frame()."
+                    f"column {name!r} is of the type {kind}, neither number nor category; turn the frame into a table with table_from_frame()."
                 )
             kinds[name] = kind.kind in "iuf"
     if frame.columns.has_duplicates:
@@ -318,27 +322,27 @@ def _described(records: Records) -> tuple[pd.DataFrame, dict[Any, bool]]:
         )
     if frame.empty:
         raise InvalidTable(
-            f"a table has {len(frame)} records and {frame.shape[1]} columns, so there is nothing to compare; pass at least one of each."
+            f"one of the tables has {len(frame)} records and {frame.shape[1]} columns, so there is nothing to compare; pass at least one of each."
         )
     return frame, kinds
 
 
 def _as_floats(frame: pd.DataFrame) -> NDArray[np.float64]:
-    """Return numbers scaled to reach from 0 to 1 in each column, NaN where missing."""
+    """Return the numbers, scaled to reach from 0 to 1 in each column, and NaN where they are missing."""
     numbers = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     if np.isinf(numbers).any():
         name = frame.columns[np.isinf(numbers).any(axis=0)][0]
         raise InvalidTable(
-            f"column {name!r} holds infinite values, which are infinitely far from all others; replace them or mark them as missing."
+            f"column {name!r} holds infinite values, which are infinitely far from all other values; replace them or mark them as missing."
         )
-    # Halves, so that no difference overflows; fmin and fmax pass over what is missing.
+    # Numbers are halved so that no difference overflows; fmin and fmax skip missing values.
     low = np.fmin.reduce(numbers / 2, axis=0)
     spread = np.fmax.reduce(numbers / 2, axis=0) - low
     return np.asarray((numbers / 2 - low) / np.where(spread > 0, spread, 1))
 
 
 def _as_codes(frame: pd.DataFrame) -> NDArray[np.int64]:
-    """Return a number for each value of a column, -1 where missing."""
+    """Return one number for each different value of a column, and -1 where it is missing."""
     codes = np.empty(frame.shape, dtype=np.int64)
     for j, name in enumerate(frame.columns):
         codes[:, j] = pd.factorize(frame[name].to_numpy(dtype=object))[0]
@@ -346,7 +350,7 @@ def _as_codes(frame: pd.DataFrame) -> NDArray[np.int64]:
 
 
 def _deviation(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the standard deviation of what is known of each column, 1 for constant ones."""
+    """Return the standard deviation of the known values of each column, and 1 for constant columns."""
     known = ~np.isnan(numbers)
     count = np.maximum(known.sum(axis=0), 1)
     mean = np.where(known, numbers, 0).sum(axis=0) / count
@@ -360,7 +364,7 @@ def _apart(
     *,
     metric: Literal["cityblock", "sqeuclidean"],
 ) -> NDArray[np.float64]:
-    """Return the differences of numbers, summed over the columns known of both."""
+    """Return the differences of numbers, summed over the columns that are known for both records."""
     whole = ~(np.isnan(x).any(axis=0) | np.isnan(y).any(axis=0))
     total = np.zeros((len(x), len(y)))
     if whole.any():
@@ -371,7 +375,7 @@ def _apart(
 
 
 def _unequal(x: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the number of categories that are known of both and differ."""
+    """Return the number of categories that are known for both records and differ."""
     total = np.zeros((len(x), len(y)))
     for a, b in zip(x.T, y.T, strict=True):
         total += (a[:, None] != b) & (a[:, None] >= 0) & (b >= 0)
@@ -381,7 +385,7 @@ def _unequal(x: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.float64]:
 def _moments(
     patches: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the means of patches, and what is beyond them, times the root of the weights."""
+    """Return the weighted means of patches, and their deviations from the mean times the root of the weights."""
     flat = patches.reshape(len(patches), -1)
     means = flat @ weights
     return means, (flat - means[:, None]) * np.sqrt(weights)

@@ -6,17 +6,29 @@ References
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit, xlogy
 
-from reticent.attack._base import Challenge, Knowledge, Scores
-from reticent.attack._boost import Boosting, calibrated_log_odds
+from reticent.attack._base import Challenge, Knowledge, Need, Scores
+from reticent.attack.boost import Boosting, calibrated_log_odds
+from reticent.pool import Pool
 
 __all__ = ["LearnedOutputs", "outputs_seen"]
 
+# Fewer trees and fuller leaves than the default: it learns from single records, not from many games, and
+# what it memorises of them is lost on others.
 SMALL = Boosting(steps=60, rate=0.08, leaves=15, leaf_share=0.01, leaf_rows=10)
+
+LEAST_PROBABILITY = (
+    1e-6  # probabilities nearer to 0 or 1 differ by rounding in single precision
+)
+MOST_RANKS = (
+    5  # the largest probabilities; smaller ones are close to zero in most answers
+)
+MOST_CLASSES = 10  # probabilities by class, so that a product with many classes does not swamp the rest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,9 +36,9 @@ class LearnedOutputs:
     """Learn from tagged records what answers on members look like.
 
     The attack model sees each record's answer (probabilities, sorted and by class), its loss
-    and its class. It is cross-fitted by unit: the tag of no record reaches the model that
-    scores it. Real tags stand in for those of shadow models that an outsider would train:
-    the attack is at least as well informed as such an outsider.
+    and its class. It is cross-fitted by unit: no record's tag reaches the model that
+    scores it. Real tags stand in for those of the shadow models that an outsider would train,
+    so the attack is at least as well informed as such an outsider.
 
     Parameters
     ----------
@@ -37,11 +49,16 @@ class LearnedOutputs:
     """
 
     name: str = "learned_outputs"
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.ANSWERS})
     folds: int = 5
     most_rows: int = 40_000
 
     def score(
-        self, challenge: Challenge, *, knowledge: Knowledge, rng: np.random.Generator
+        self,
+        challenge: Challenge,
+        *,
+        knowledge: Knowledge[Pool],
+        rng: np.random.Generator,
     ) -> Scores:
         """Return the log-odds of membership of each record, cross-fitted."""
         inputs = outputs_seen(challenge)
@@ -57,15 +74,15 @@ class LearnedOutputs:
 
 
 def outputs_seen(challenge: Challenge) -> NDArray[np.float64]:
-    """Return what an attack model is shown of each answer: logit, entropy, class, ranks."""
+    """Return the inputs of an attack model for each answer: logit, entropy, class, largest probabilities."""
     p = challenge.probabilities.clip(0.0, 1.0)
-    own = challenge.true_class_probability()
+    truth = challenge.true_class_probability()
     columns = [
-        logit(own.clip(1e-6, 1 - 1e-6)),
+        logit(truth.clip(LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)),
         xlogy(p, p).sum(axis=1),
         p.argmax(axis=1) == challenge.labels,
         challenge.labels,
     ]
-    ordered = -np.sort(-p, axis=1)[:, : min(5, p.shape[1])]
-    by_class = p[:, :10]
+    ordered = -np.sort(-p, axis=1)[:, : min(MOST_RANKS, p.shape[1])]
+    by_class = p[:, :MOST_CLASSES]
     return np.column_stack([*columns, ordered, by_class]).astype(np.float64)

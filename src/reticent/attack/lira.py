@@ -9,23 +9,43 @@ References
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, polygamma
 
-from reticent.attack._base import Challenge, Knowledge, Scores
+from reticent.attack._base import Challenge, Knowledge, Need, Scores
 from reticent.pool import Pool, logit_of_truth
 
-__all__ = ["LikelihoodRatio", "LikelihoodRatioOffline", "Moments", "pool_moments"]
+__all__ = [
+    "LikelihoodRatio",
+    "LikelihoodRatioOffline",
+    "Moments",
+    "mean_and_variance",
+    "pool_moments",
+    "shrunken",
+]
+
+# A variance of zero has no logarithm: it counts as this share of the mean variance.
+FLOOR_SHARE = 1e-3
+# Where even the mean variance is zero, as of a product that answers with constants.
+LEAST_MEAN = 1e-6
+# If the log-variances differ by no more than this beyond chance, one variance serves all records: the prior
+# gets so many degrees of freedom that the records' own hardly count.
+LEAST_SPREAD = 1e-3
+COMMON_VARIANCE = 1e6
+# Newton's method takes a handful of steps from Smyth's starting point; the rest is a safeguard against a loop.
+MOST_NEWTON_STEPS = 50
+NEWTON_PRECISION = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Moments:
     """Mean and variance of each record's logit over models with it and without it.
 
-    Variances are shrunk: with few models a record's own variance is mostly noise, so it is
-    drawn towards the variance of all records, as much as the spread of variances says [2]_.
+    Variances are shrunk: with few models the estimated variance of one record is mostly noise, so it is
+    drawn towards the variance of all records; the less the variances differ, the closer [2]_.
     """
 
     mean_in: NDArray[np.float64]
@@ -37,19 +57,20 @@ class Moments:
 def pool_moments(pool: Pool) -> Moments:
     """Return the moments of every record's logit, variances shrunk."""
     inside = pool.masks
-    mean_in, raw_in, count_in = _mean_and_variance(pool.logits, inside)
-    mean_out, raw_out, count_out = _mean_and_variance(pool.logits, ~inside)
+    mean_in, raw_in, count_in = mean_and_variance(pool.logits, inside)
+    mean_out, raw_out, count_out = mean_and_variance(pool.logits, ~inside)
     return Moments(
         mean_in=mean_in,
         mean_out=mean_out,
-        variance_in=_shrink(raw_in, count_in - 1),
-        variance_out=_shrink(raw_out, count_out - 1),
+        variance_in=shrunken(raw_in, count_in - 1),
+        variance_out=shrunken(raw_out, count_out - 1),
     )
 
 
-def _mean_and_variance(
+def mean_and_variance(
     values: NDArray[np.float64], chosen: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Return the mean, variance and number of each record's chosen values, which have the shape (M, n)."""
     count = chosen.sum(axis=0)
     total: NDArray[np.float64] = np.where(chosen, values, 0.0).sum(axis=0)
     mean = total / count
@@ -57,23 +78,23 @@ def _mean_and_variance(
     return mean, squares / np.maximum(count - 1, 1), count
 
 
-def _shrink(
+def shrunken(
     variance: NDArray[np.float64], freedom: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Draw variances towards their common value by empirical Bayes (Section 6.2 of [2]_).
 
     The prior is a scaled inverse chi-square with d0 degrees of freedom and scale s0; both are
-    found from mean and variance of the log-variances. One model a side leaves nothing but the
-    spread over records.
+    estimated from the mean and variance of the log-variances. With one model per side there is
+    no variance to estimate, and all records get the same one.
     """
-    floor = 1e-3 * max(float(variance.mean()), 1e-6)
+    floor = FLOOR_SHARE * max(float(variance.mean()), LEAST_MEAN)
     if int(freedom.max(initial=0)) < 1:
         return np.full(len(variance), max(floor, 1.0))
     d = np.maximum(freedom, 1).astype(np.float64)
     z = np.log(np.maximum(variance, floor))
     e = z - polygamma(0, d / 2) + np.log(d / 2)
     spread = float(e.var(ddof=1)) - float(polygamma(1, d / 2).mean())
-    prior = 2 * _trigamma_inverse(spread) if spread > 1e-3 else 1e6
+    prior = 2 * _trigamma_inverse(spread) if spread > LEAST_SPREAD else COMMON_VARIANCE
     scale = float(np.exp(e.mean() + polygamma(0, prior / 2) - np.log(prior / 2)))
     return np.asarray((prior * scale + d * variance) / (prior + d))
 
@@ -81,11 +102,11 @@ def _shrink(
 def _trigamma_inverse(value: float) -> float:
     """Solve trigamma(x) = value by Newton's method on 1/trigamma (appendix of [2]_)."""
     x = 0.5 + 1 / value
-    for _ in range(50):
+    for _ in range(MOST_NEWTON_STEPS):
         tri = float(polygamma(1, x))
         step = tri * (1 - tri / value) / float(polygamma(2, x))
         x += step
-        if -step / x < 1e-8:
+        if -step / x < NEWTON_PRECISION:
             break
     return x
 
@@ -98,20 +119,25 @@ def _log_normal(
 
 @dataclass(frozen=True, kw_only=True)
 class LikelihoodRatio:
-    """LiRA online: how much likelier is the answer with the record than without (Alg. 1 of [1]_).
+    """LiRA online: ask how much likelier the answer is with the record than without it (Alg. 1 of [1]_).
 
     Parameters
     ----------
     shared_variance : bool
         Use one variance for both sides, as Section VI-C of [1]_ does with few models; the
-        score is then linear in the logit and cannot be misled by a wrong variance.
+        score is then linear in the logit and cannot be misled by a wrong ratio of variances.
     """
 
     name: str = "lira"
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.ANSWERS, Need.POOL})
     shared_variance: bool = True
 
     def score(
-        self, challenge: Challenge, *, knowledge: Knowledge, rng: np.random.Generator
+        self,
+        challenge: Challenge,
+        *,
+        knowledge: Knowledge[Pool],
+        rng: np.random.Generator,
     ) -> Scores:
         """Return the log-likelihood ratio of each record."""
         pool = knowledge.need_pool(self.name)
@@ -138,14 +164,19 @@ def likelihood_ratio(
 
 @dataclass(frozen=True, kw_only=True)
 class LikelihoodRatioOffline:
-    """LiRA offline: how unusual is the answer for models without the record (Eq. 4 of [1]_)."""
+    """LiRA offline: ask how unusual the answer is for models without the record (Eq. 4 of [1]_)."""
 
     name: str = "lira_offline"
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.ANSWERS, Need.POOL})
 
     def score(
-        self, challenge: Challenge, *, knowledge: Knowledge, rng: np.random.Generator
+        self,
+        challenge: Challenge,
+        *,
+        knowledge: Knowledge[Pool],
+        rng: np.random.Generator,
     ) -> Scores:
-        """Return the log-probability that a model without the record answers lower."""
+        """Return minus the log-probability that a model without the record answers higher."""
         moments = pool_moments(knowledge.need_pool(self.name))
         observed = logit_of_truth(challenge.probabilities, challenge.labels)
         z = (observed - moments.mean_out) / np.sqrt(moments.variance_out)

@@ -1,4 +1,4 @@
-"""The quantile regression attack: whether an answer is better than such a record deserves.
+"""The quantile regression attack: ask whether an answer is better than expected for such a record.
 
 References
 ----------
@@ -7,29 +7,30 @@ References
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from reticent.attack._base import Challenge, Knowledge, Scores
+from reticent.attack._base import Challenge, Knowledge, Need, Scores
 from reticent.errors import InvalidInput
-from reticent.pool import logit_of_truth
+from reticent.pool import Pool, logit_of_truth
 from reticent.run import one_thread
 
 __all__ = ["QuantileRegression"]
 
-LEAST_SPREAD = 0.05  # of logits; what is less is rounding of the answers
+LEAST_SPREAD = 0.05  # of logits; smaller residuals come from the rounding of answers
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuantileRegression:
-    """Learn from known non-members how well the product answers on a record like this [1]_.
+    """Learn from known non-members how well the product answers on similar records [1]_.
 
-    A threshold that fits each record needs no shadow model: the distribution of the answer's logit given
+    A threshold for each record needs no shadow model: the distribution of the answer's logit given
     the record is learned by regression on records known not to be members, as a normal distribution
-    with mean and spread that depend on the record. The score is the standardised residual: at
-    every false-positive rate it is compared with the matching quantile.
+    whose mean and spread depend on the record. The score is the standardised residual, so that
+    a threshold on it is a quantile of that distribution.
 
     Parameters
     ----------
@@ -40,34 +41,40 @@ class QuantileRegression:
     """
 
     name: str = "quantile"
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.ANSWERS, Need.RECORDS})
     folds: int = 3
     most_rows: int = 10_000
 
     def score(
-        self, challenge: Challenge, *, knowledge: Knowledge, rng: np.random.Generator
+        self,
+        challenge: Challenge,
+        *,
+        knowledge: Knowledge[Pool],
+        rng: np.random.Generator,
     ) -> Scores:
-        """Return by how many spreads the answer is better than expected of the record."""
+        """Return by how many spreads the answer is better than expected for the record."""
         if challenge.features is None:
             raise InvalidInput(
-                f"the attack {self.name!r} learns from the records, but only answers are at hand; pass their features."
+                f"the attack {self.name!r} learns from the records, but only the answers were passed; pass the features as well."
             )
-        seen = np.column_stack([challenge.features, challenge.labels])
+        inputs = np.column_stack([challenge.features, challenge.labels])
         phi = logit_of_truth(challenge.probabilities, challenge.labels)
         values = np.zeros(len(challenge))
         for learn, tags, judge in knowledge.tags.folds(self.folds, rng=rng):
             known = learn[~tags]
             if len(known) > self.most_rows:
                 known = rng.choice(known, self.most_rows, replace=False)
-            # Residuals of records the regression has not seen: its own would be too small.
+            # Residuals come from records that the regression did not learn from; on the others they would be too small.
             half = rng.permutation(len(known)) % 2 == 0
             residual = np.empty(len(known))
             for here in (half, ~half):
-                model = _fitted(seen[known[~here]], phi[known[~here]], rng)
-                residual[here] = phi[known[here]] - model.predict(seen[known[here]])
-            mean = _fitted(seen[known], phi[known], rng)
-            spread = _fitted(seen[known], np.log(np.abs(residual) + LEAST_SPREAD), rng)
-            values[judge] = (phi[judge] - mean.predict(seen[judge])) / np.exp(
-                spread.predict(seen[judge])
+                model = _fitted(inputs[known[~here]], phi[known[~here]], rng)
+                residual[here] = phi[known[here]] - model.predict(inputs[known[here]])
+            log_size = np.log(np.abs(residual) + LEAST_SPREAD)
+            mean = _fitted(inputs[known], phi[known], rng)
+            spread = _fitted(inputs[known], log_size, rng)
+            values[judge] = (phi[judge] - mean.predict(inputs[judge])) / np.exp(
+                spread.predict(inputs[judge])
             )
         return Scores(values=values)
 

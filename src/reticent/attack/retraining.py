@@ -1,8 +1,8 @@
 """Black-box retraining in LTU rounds: attacker (3) of the LTU paper.
 
-A round hides the tags of one member d and one non-member r. The attacker trains one model on
-(D - d) + u1 and one on (D - d) + u2 and says that the record belongs to D whose model answers
-more like the product. Theorem 3: if the trainer is deterministic, does not mind the order of
+A round hides the tags of one member d and one non-member r, and shows the two as u1 and u2. The attacker trains
+one model on (D - d) + u1 and one on (D - d) + u2, and says that the record whose model answers more
+like the product belongs to D. Theorem 3: if the trainer is deterministic and does not depend on the order of
 records, and different records give different products, the attacker is always right.
 
 References
@@ -14,20 +14,22 @@ References
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 
 from reticent.data import Table
-from reticent.product import Predictor, Trainer
-from reticent.run import stream
+from reticent.product import Trainer
+from reticent.run import Workers, stream
 
-__all__ = ["Regime", "RetrainingRounds"]
+__all__ = ["Regime", "RetrainingRounds", "play_round"]
+
+ROUNDING = 1e-12  # of the length of all answers: thousands of double-precision operations err by less
 
 
 class Regime(StrEnum):
-    """What the attacker knows of the training beside records and recipe."""
+    """What the attacker knows about the training besides the records and the recipe."""
 
     ORIGINAL_SEEDED = "original order, seeded"
     SHUFFLED_SEEDED = "shuffled, seeded"
@@ -38,19 +40,19 @@ class Regime(StrEnum):
 class RetrainingRounds:
     """Rounds of the retraining attacker against one product.
 
-    Answers are compared on the two records in question; if that is a tie (a nearest-neighbour
-    product may not notice the exchange there), on a number of other records.
+    Answers are compared on the two records in question. If that is a tie (the answers of a nearest-neighbour
+    product may not change there), they are compared on a number of other records.
 
     Parameters
     ----------
     trainer : Trainer
-        The recipe the product was trained with.
+        The trainer of the product.
     defender, reserved : Table
         Members, in the order of training, and non-members.
     answers : array of float
         The product's outputs on all of ``defender``, then all of ``reserved``.
     train_seed : int
-        Seed the product was trained with; known in the seeded regimes.
+        Seed that the product was trained with; the attacker knows it in the seeded regimes.
     seed : int
         Seed of the rounds (pairs, orders, fresh training seeds).
     probes : int
@@ -66,13 +68,14 @@ class RetrainingRounds:
     probes: int = 400
 
     def replica(self) -> NDArray[np.float64]:
-        """Train on D once more, order and seed unchanged; return the answers as ``answers``.
+        """Train on D once more, with the same order and seed, and return the answers in the order of ``answers``.
 
-        In the regime :attr:`Regime.ORIGINAL_SEEDED` the attacker's model for the right record
-        is this one in every round.
+        In the regime :attr:`Regime.ORIGINAL_SEEDED` this is the attacker's model for the right record
+        in every round.
         """
         product = self.trainer.train(self.defender, seed=self.train_seed)
-        return product.outputs(self.defender.join(self.reserved).features)
+        everybody = self.defender.join(self.reserved).features
+        return np.asarray(product.outputs(everybody), dtype=np.float64)
 
     def play_many(
         self,
@@ -80,21 +83,19 @@ class RetrainingRounds:
         numbers: Sequence[int],
         *,
         replica: NDArray[np.float64] | None,
-        workers: int,
+        workers: Workers,
     ) -> NDArray[np.float64]:
-        """Play several rounds in parallel; results do not depend on the number of workers."""
-        if workers == 1 or len(numbers) == 1:
-            return np.array([self.play(regime, k, replica=replica) for k in numbers])
-        jobs = (joblib.delayed(_play)(self, regime, k, replica) for k in numbers)
-        return np.array(joblib.Parallel(n_jobs=workers)(jobs))
+        """Play several rounds; the results do not depend on the workers."""
+        rounds = workers.map(play_round, numbers, shared=(self, regime, replica))
+        return np.array(list(rounds))
 
     def play(
         self, regime: Regime, number: int, *, replica: NDArray[np.float64] | None
     ) -> float:
         """Play one round; return 1 if the attacker is right, 0 if wrong, 1/2 for a tie.
 
-        The result depends on the regime and the round's number alone, so rounds can be
-        played in any order and anywhere.
+        The result depends only on the regime and the round's number, so rounds can be
+        played in any order and in any process.
         """
         rng = stream(self.seed, f"retraining/{regime}/{number}")
         members = len(self.defender)
@@ -113,7 +114,7 @@ class RetrainingRounds:
         return _nearer(with_member, with_guest, self.answers[rows], pair)
 
     def _take(self, rows: NDArray[np.int64]) -> Table:
-        """Return rows of defender and reserved, numbered through, without joining both."""
+        """Return rows of both tables, the reserved ones numbered after the defender's, without joining the two."""
         members = len(self.defender)
         inside = rows < members
         order = np.empty(len(rows), dtype=np.int64)
@@ -128,8 +129,8 @@ class RetrainingRounds:
         person: NDArray[np.int64],
         guest: NDArray[np.int64] | None,
         rng: np.random.Generator,
-    ) -> Predictor:
-        """Train on D, with one person's records replaced by those of a reserved one if asked."""
+    ) -> Any:
+        """Train on D; with a guest, one person's records are replaced by the guest's."""
         table = self.defender
         if guest is not None:
             rows = np.arange(len(table), dtype=np.int64)
@@ -144,17 +145,16 @@ class RetrainingRounds:
         return self.trainer.train(table, seed=seed)
 
 
-def _play(
-    rounds: RetrainingRounds,
-    regime: Regime,
-    number: int,
-    replica: NDArray[np.float64] | None,
+def play_round(
+    shared: tuple[RetrainingRounds, Regime, NDArray[np.float64] | None], number: int
 ) -> float:
+    """Play one round; this is a job for workers."""
+    rounds, regime, replica = shared
     return rounds.play(regime, number, replica=replica)
 
 
 def _rows_of_one(table: Table, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return the rows of a random unit; most often there is one."""
+    """Return the rows of a random unit, of which most tables have one."""
     units = np.unique(table.units)
     return np.flatnonzero(table.units == units[rng.integers(len(units))])
 
@@ -165,9 +165,9 @@ def _nearer(
     truth: NDArray[np.float64],
     pair: int,
 ) -> float:
-    """Say which model answers more like the product: first on the pair, then on the probes."""
-    # Differences that rounding alone could make are no difference.
-    noise = 1e-12 * float(np.linalg.norm(truth) + 1)
+    """Return 1 if the model with the member answers more like the product, first on the pair, then on the probes."""
+    # Smaller differences can be due to rounding alone, and count as ties.
+    noise = ROUNDING * float(np.linalg.norm(truth) + 1)
     for asked in (slice(0, pair), slice(pair, None)):
         right = float(np.linalg.norm(with_member[asked] - truth[asked]))
         wrong = float(np.linalg.norm(with_guest[asked] - truth[asked]))

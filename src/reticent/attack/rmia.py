@@ -7,14 +7,17 @@ References
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.attack._base import Challenge, Knowledge, Scores
+from reticent.attack._base import Challenge, Knowledge, Need, Scores
 from reticent.pool import FLOOR, Pool
 
 __all__ = ["RelativeRatio", "relative_ratio"]
+
+TIE_BREAK = 1e-9  # times a logarithm below 20: less than one step of the share in tables of millions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,31 +26,36 @@ class RelativeRatio:
 
     The ratio of a record is p(x | product) / p(x), where p(x) is the mean over models with and
     without x (Eq. 5). The attack counts the share of population records z whose ratio is
-    smaller by a factor gamma. Counting makes ties; since every x is compared with the same
-    z, the count never decreases with the ratio, so the ratio itself breaks them and low
+    smaller by a factor gamma. Counting makes ties. Every x is compared with the same z, so
+    the count never decreases with the ratio; the ratio itself therefore breaks the ties, and low
     false-positive rates can be reached.
 
     Parameters
     ----------
     gamma : float
-        Factor by which x must exceed z.
+        Factor by which the ratio of x must exceed that of z.
     """
 
     name: str = "rmia"
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.ANSWERS, Need.POOL})
     gamma: float = 2.0
 
     def score(
-        self, challenge: Challenge, *, knowledge: Knowledge, rng: np.random.Generator
+        self,
+        challenge: Challenge,
+        *,
+        knowledge: Knowledge[Pool],
+        rng: np.random.Generator,
     ) -> Scores:
-        """Return the share of records that are exceeded, the ratio breaking ties."""
+        """Return the share of records that each record exceeds, with ties broken by the ratio."""
         ratio = relative_ratio(
             challenge.true_class_probability(), knowledge.need_pool(self.name)
         )
-        beaten = np.searchsorted(np.sort(ratio), ratio / self.gamma, side="right")
-        return Scores(values=beaten / len(ratio) + 1e-9 * np.log(ratio))
+        exceeded = np.searchsorted(np.sort(ratio), ratio / self.gamma, side="right")
+        return Scores(values=exceeded / len(ratio) + TIE_BREAK * np.log(ratio))
 
 
 def relative_ratio(observed: NDArray[np.float64], pool: Pool) -> NDArray[np.float64]:
-    """Return p(x | product) / p(x) per record, p(x) the mean with and without it (Eq. 5 of [1]_)."""
+    """Return p(x | product) / p(x) per record, where p(x) is the mean with and without it (Eq. 5 of [1]_)."""
     inside, outside = (pool.mean(pool.truth, inside=side) for side in (True, False))
     return np.asarray(observed.clip(FLOOR) / ((inside + outside) / 2).clip(FLOOR))

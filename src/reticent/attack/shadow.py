@@ -1,4 +1,4 @@
-"""Shadow models: learn from models whose members are known what membership looks like.
+"""Shadow models: learn what membership looks like from models whose members are known.
 
 References
 ----------
@@ -8,19 +8,22 @@ References
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.attack._base import Challenge, Knowledge, Scores
-from reticent.attack._boost import Boosting, XGBoosting, calibrated_log_odds
+from reticent.attack._base import Challenge, Knowledge, Need, Scores
+from reticent.attack.boost import Boosting, XGBoosting, calibrated_log_odds
 from reticent.attack.learned import outputs_seen
 from reticent.pool import Pool
 
 __all__ = ["ShadowModels"]
 
 BOOSTING = Boosting()
-LEAST_PER_CLASS = 40  # members and non-members a classifier of one class needs
+LEAST_PER_CLASS = 40  # fewest members, and non-members, to learn one class from: twice the smallest leaf
+# Small enough to order records within one step of the boosted trees, and hardly ever across two steps.
+TIE_BREAK = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,18 +35,23 @@ class ShadowModels:
     booster : Boosting or XGBoosting
         The attack classifier: gradient boosting of scikit-learn, or XGBoost with 100 trees as in [2]_.
     per_class : bool
-        One classifier for each class, as in [1]_, or one for all to which the class is an input.
+        Whether to learn one classifier per class, as in [1]_, or one for all classes, with the class as an input.
     most_rows : int
-        Largest number of answers to learn from, drawn over models and records.
+        Largest number of answers to learn from, drawn at random over models and records.
     """
 
     name: str = "shadow"
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.ANSWERS, Need.POOL})
     booster: Boosting | XGBoosting = BOOSTING
     per_class: bool = False
     most_rows: int = 60_000
 
     def score(
-        self, challenge: Challenge, *, knowledge: Knowledge, rng: np.random.Generator
+        self,
+        challenge: Challenge,
+        *,
+        knowledge: Knowledge[Pool],
+        rng: np.random.Generator,
     ) -> Scores:
         """Return the log-odds of membership."""
         pool = knowledge.need_pool(self.name)
@@ -53,23 +61,26 @@ class ShadowModels:
             labels=pool.labels[rows],
         )
         tags = pool.masks[models, rows]
-        seen, target = outputs_seen(asked), outputs_seen(challenge)
+        inputs, target = outputs_seen(asked), outputs_seen(challenge)
         if not self.per_class:
-            odds = _learn(self.booster, seen, tags, target, rng)
+            odds = _learn(self.booster, inputs, tags, target, rng)
         else:
             odds = np.empty(len(challenge))
             for label in np.unique(challenge.labels):
-                its, own = asked.labels == label, challenge.labels == label
-                if min(tags[its].sum(), (~tags[its]).sum()) < LEAST_PER_CLASS:
-                    its = np.ones_like(its)  # a class too rare to learn from alone
-                odds[own] = _learn(self.booster, seen[its], tags[its], target[own], rng)
+                learn, judge = asked.labels == label, challenge.labels == label
+                if min(tags[learn].sum(), (~tags[learn]).sum()) < LEAST_PER_CLASS:
+                    # The class is too rare to learn from alone, so all classes are used.
+                    learn = np.ones_like(learn)
+                odds[judge] = _learn(
+                    self.booster, inputs[learn], tags[learn], target[judge], rng
+                )
         return Scores(values=odds, probabilities=1 / (1 + np.exp(-odds)))
 
 
 def _draw(
     pool: Pool, most: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return models and records of a random set of (model, record) pairs, evenly drawn."""
+    """Return the models and the records of (model, record) pairs, drawn uniformly without replacement."""
     m, n = pool.masks.shape
     count = min(most, m * n)
     flat = np.sort(rng.choice(m * n, count, replace=False))
@@ -83,8 +94,9 @@ def _learn(
     asked: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Learn from known games and return calibrated log-odds of the target's records."""
+    """Learn from games with known answers, and return the calibrated log-odds of the target's records."""
     odds = calibrated_log_odds(booster, inputs, tags, asked, rng=rng)
-    # Boosting ends in steps: the first input, a likelihood ratio or logit, orders within them.
+    # Boosted trees give steps; within a step the first input, the logit of the true class, orders.
     fine = inputs[:, 0]
-    return np.asarray(odds + 1e-6 * (asked[:, 0] - fine.mean()) / (fine.std() + 1e-12))
+    within = TIE_BREAK * (asked[:, 0] - fine.mean()) / (fine.std() + 1e-12)
+    return np.asarray(odds + within)

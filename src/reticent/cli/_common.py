@@ -1,68 +1,67 @@
-"""What the commands share: the table, a folder that can be written, bars on a terminal."""
+"""What the commands share: the table, who carries out the work, bars on a terminal."""
 
+import importlib
+import importlib.util
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from reticent._check import nearest
+from reticent.cli._options import TableOptions, WorkerOptions
 from reticent.data import Table, builtin_table, read_schema, read_table
-from reticent.errors import InvalidInput, OutputRefused
+from reticent.errors import InvalidInput, InvalidSpec
+from reticent.pipeline import results_folder, workers_of
+from reticent.run import Cluster, Effort, Run, Store, Workers, code_of
 
 __all__ = [
-    "Subject",
+    "Terminal",
     "find_own_modules",
-    "must_be_writable",
-    "progress_bars",
+    "own_object",
     "read_subject",
-    "silent",
+    "running",
+    "terminal",
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Subject:
-    """The table and its columns, as typed."""
+def read_subject(
+    subject: TableOptions, *, group: str | None = None, quantity: bool = False
+) -> Table:
+    """Return the table that was named, or the built-in one.
 
-    table: Path | None
-    target: str | None
-    group: str | None = None
-    unit: str | None = None
-    part: str | None = None
-    schema: Path | None = None
-
-    @property
-    def name(self) -> str:
-        """The table's file; empty for the built-in one."""
-        return self.table.name if self.table else ""
-
-    @property
-    def divided(self) -> dict[str, str]:
-        """How the table is divided into parts."""
-        return {"by": "part" if self.part else "unit" if self.unit else "row"}
-
-
-def read_subject(subject: Subject) -> Table:
-    """Return the table that was named, or the built-in one."""
+    Parameters
+    ----------
+    subject : TableOptions
+        File and columns.
+    group : str, optional
+        Column with subgroups.
+    quantity : bool
+        Whether the target is a number to be predicted and not a class.
+    """
     if subject.table is None:
-        if subject.target or subject.group or subject.unit or subject.part:
+        if subject.target or group or subject.unit or subject.part:
             raise InvalidInput(
                 "columns are named but no table is; put the file after the command."
             )
         return builtin_table()
     if subject.target is None:
         raise InvalidInput(
-            f"it is not said what the product predicts from {subject.table}; name the column with --target."
+            f"{subject.table} has no target yet: name the column that the model predicts with --target."
         )
     return read_table(
         subject.table,
         target=subject.target,
-        group=subject.group,
+        group=group,
         unit=subject.unit,
         part=subject.part,
         schema=read_schema(subject.schema) if subject.schema else None,
+        quantity=quantity,
     )
 
 
@@ -73,30 +72,69 @@ def find_own_modules() -> None:
         sys.path.insert(0, here)
 
 
-def must_be_writable(out: Path) -> None:
-    """Fail before hours of work, not after."""
+def own_object(text: str, role: str) -> Any:
+    """Return an object of a class of the user's own, which is named as ``module:Class``.
+
+    Parameters
+    ----------
+    text : str
+        The name.
+    role : str
+        What it is, for errors: ``"attack"``.
+    """
+    module_name, colon, attribute = text.partition(":")
+    if not colon or not module_name or not attribute:
+        raise InvalidSpec(
+            f"the {role} {text!r} does not name a class; write it as module:Class."
+        )
+    find_own_modules()
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        probe = out / ".writable"
-        probe.write_text("")
-        probe.unlink()
-    except OSError as error:
-        raise OutputRefused(
-            f"the folder {out} cannot be written ({error.strerror or error}), so what is made would be lost; "
-            "choose another with --out."
+        module = importlib.import_module(module_name)
+    except Exception as error:  # the user's module may raise anything
+        reason = " ".join(str(error).split())[:200]
+        raise InvalidSpec(
+            f"the module {module_name!r} of the {role} {text!r} cannot be imported ({type(error).__name__}: {reason}); run reticent "
+            "from its folder or install it."
+        ) from error
+    maker = getattr(module, attribute, None)
+    if not callable(maker):
+        known = [name for name in dir(module) if not name.startswith("_")]
+        raise InvalidSpec(
+            f"the module {module_name!r} has no class {attribute!r}; {nearest(attribute, known)}."
+        )
+    try:
+        return maker()
+    except Exception as error:
+        raise InvalidSpec(
+            f"the {role} {text!r} cannot be made without arguments ({type(error).__name__}: {error}); give each of them a default."
         ) from error
 
 
-def silent(stage: str, done: int, total: int, note: str = "") -> None:
-    """Show nothing."""
+@dataclass(frozen=True)
+class Terminal:
+    """Somebody who watches, or nobody.
+
+    Parameters
+    ----------
+    watched : bool
+        Whether anybody does.
+    tell : callable
+        Shows progress: stage, done, total, and perhaps a note.
+    say : callable
+        Shows a sentence.
+    """
+
+    watched: bool
+    tell: Callable[..., None]
+    say: Callable[[str], None]
 
 
 @contextmanager
-def progress_bars(*, quiet: bool) -> Iterator[Callable[..., None]]:
-    """Show bars with the time left, and a note if there is one, on a terminal's error stream; else nothing."""
+def terminal(*, quiet: bool) -> Iterator[Terminal]:
+    """Show bars with the time left, and sentences, on a terminal's error stream; else nothing."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
-        yield silent
+        yield Terminal(False, lambda *_: None, lambda _: None)
         return
     bars = Progress(
         TextColumn("{task.description:<22}"),
@@ -109,7 +147,7 @@ def progress_bars(*, quiet: bool) -> Iterator[Callable[..., None]]:
     )
     tasks: dict[str, TaskID] = {}
 
-    def show(stage: str, done: int, total: int, note: str = "") -> None:
+    def tell(stage: str, done: int, total: int, note: str = "") -> None:
         if stage not in tasks:
             tasks[stage] = bars.add_task(stage, total=total, note="")
         bars.update(tasks[stage], completed=done, total=total)
@@ -117,4 +155,81 @@ def progress_bars(*, quiet: bool) -> Iterator[Callable[..., None]]:
             bars.update(tasks[stage], note=note)
 
     with bars:
-        yield show
+        yield Terminal(True, tell, bars.console.print)
+
+
+@contextmanager
+def running(
+    options: WorkerOptions,
+    *,
+    out: Path,
+    seed: int,
+    quiet: bool,
+    limits: "Limits | None" = None,
+) -> Iterator[Run]:
+    """Yield how a command is carried out; what it has kept is removed by whoever saves the result.
+
+    Parameters
+    ----------
+    options : WorkerOptions
+        Processes or a cluster.
+    out : Path
+        Folder of the result, in which finished stages are kept on the way.
+    seed : int
+        Of the run.
+    quiet : bool
+        Whether nothing is shown on the way.
+    limits : Limits, optional
+        Time and memory.
+    """
+    limits = limits or Limits()
+    workers = _workers(options, limits.own_code)
+    try:
+        with terminal(quiet=quiet) as screen:
+            yield Run(
+                seed=seed,
+                store=Store(folder=results_folder(out), warn=_warn),
+                effort=Effort(
+                    minutes=limits.minutes,
+                    memory=limits.memory,
+                    deadline=limits.deadline,
+                    workers=workers,
+                ),
+                tell=screen.tell,
+                say=screen.say,
+            )
+    finally:
+        workers.close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Minutes and gigabytes, as typed, and the user's own code that workers need."""
+
+    minutes: float = 2.0
+    memory: float = 2.0
+    deadline: float | None = None
+    own_code: str = ""  # texts that name modules of the user's own
+
+
+def _workers(options: WorkerOptions, named: str) -> Workers:
+    if options.cluster is None:
+        return workers_of(options.workers)
+    modules = tuple(_own_files(named))
+    return Cluster(options.cluster, count=options.workers, modules=modules)
+
+
+def _own_files(named: str) -> Iterator[Path]:
+    """Yield the single-file modules of the user's own that ``module:name`` in a text reaches, for workers elsewhere."""
+    modules: dict[str, None] = {}
+    for name in re.findall(r"([A-Za-z_]\w*):[A-Za-z_]", named):
+        for part in code_of(name).parts:
+            modules[part.partition(":")[0]] = None
+    for module in modules:
+        spec = importlib.util.find_spec(module)
+        if spec is not None and spec.origin is not None and "." not in module:
+            yield Path(spec.origin)
+
+
+def _warn(sentence: str) -> None:
+    sys.stderr.write(f"warning: {sentence}\n")

@@ -3,24 +3,14 @@
 import re
 import shlex
 import sys
-from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from rich.console import Console
 
-from reticent.account import MaxPosterior, Relation
 from reticent.attack import Euclidean, Gower, StructuralSimilarity
-from reticent.cli._common import (
-    Subject,
-    find_own_modules,
-    must_be_writable,
-    progress_bars,
-    read_subject,
-)
-from reticent.cli._risk import relation_of
-from reticent.cli._train import default_network
+from reticent.cli._common import find_own_modules, read_subject, running
+from reticent.cli._options import IdentifyOptions
 from reticent.data import BUILTIN_NAME, Split, Table
 from reticent.errors import InvalidInput
 from reticent.pipeline import (
@@ -28,11 +18,12 @@ from reticent.pipeline import (
     LargestGradient,
     Mislabelled,
     Neighbour,
-    Stages,
     WatchPlan,
     divide,
-    identify,
-    results_folder,
+    must_be_writable,
+    relation_of,
+    run_identification,
+    training_to_watch,
 )
 from reticent.product import Provenance, read_provenance
 from reticent.report import (
@@ -41,43 +32,13 @@ from reticent.report import (
     save_identification,
 )
 from reticent.run import stream
-from reticent.train import (
-    PrivateModuleTrainer,
-    PrivateNetworkTrainer,
-    parse_trainer,
-    spell,
-    with_noise_for,
-)
 
-__all__ = ["IdentifyOptions", "run_identify"]
+__all__ = ["run"]
 
 NEIGHBOURS = ("gradient", "mislabelled", "gower", "euclidean", "ssim")
 
 
-@dataclass(frozen=True, kw_only=True)
-class IdentifyOptions:
-    """The options of `reticent identify`, as typed."""
-
-    subject: Subject
-    trainer: str | None
-    product: Path | None
-    claimed_epsilon: float | None
-    relation: str
-    neighbour: str
-    image: str | None
-    local: str | None
-    shuffled: bool
-    rows: int | None
-    runs: int
-    belief: float
-    delta: float | None
-    out: Path
-    seed: int
-    workers: int | None
-    json: bool
-
-
-def run_identify(options: IdentifyOptions) -> int:
+def run(options: IdentifyOptions) -> int:
     """Watch a training, save what was found, print it; return the exit status."""
     relation = relation_of(options.relation)
     table = read_subject(options.subject)
@@ -87,8 +48,16 @@ def run_identify(options: IdentifyOptions) -> int:
     split = _split(table, provenance, options)
     members = _some(split.defender, options)
     delta = options.delta if options.delta is not None else 1 / (10 * len(members))
-    trainer, claimed, by = _trainer(options, provenance, len(members), delta, relation)
-    trainer.private.course(len(members))  # a batch larger than the table is told first
+    spec, claimed, by = _trainer(options, provenance, delta)
+    find_own_modules()
+    trainer = training_to_watch(
+        spec,
+        rows=len(members),
+        delta=delta,
+        belief=options.belief,
+        relation=relation,
+    )
+    trainer.private.course(len(members))  # refuses a batch larger than the table
     must_be_writable(options.out)
     plan = WatchPlan(
         trainer=trainer,
@@ -101,72 +70,48 @@ def run_identify(options: IdentifyOptions) -> int:
         claimed_by=by,
         delta=delta,
         belief=options.belief,
-        seed=options.seed,
         subject={
             "table": options.subject.name or BUILTIN_NAME,
             "product": str(options.product or trainer.recipe),
         },
         repeat=shlex.join(["reticent", *sys.argv[1:]]),
     )
-    if options.workers is not None:
-        plan = replace(plan, workers=options.workers)
-    stages = Stages(folder=results_folder(options.out))
-    with progress_bars(quiet=options.json) as progress:
-        found = identify(
-            members, plan, outside=split.reserved, stages=stages, progress=progress
+    with running(
+        options.effort, out=options.out, seed=options.seed, quiet=options.json
+    ) as carried_out:
+        identification = run_identification(
+            members, plan, outside=split.reserved, run=carried_out
         )
-    save_identification(found, options.out)
-    stages.clear()
+    save_identification(identification, options.out)
+    carried_out.store.clear()
     if options.json:
-        sys.stdout.write(identification_json(found))
+        sys.stdout.write(identification_json(identification))
     else:
         console = Console(highlight=False)
-        print_identification(found, console)
+        print_identification(identification, console)
         console.print(
             f"  Report: {options.out / 'identification.html'}", soft_wrap=True
         )
-    return 1 if found.epsilons.refuted else 0
+    return 1 if identification.epsilons.refuted else 0
 
 
 def _trainer(
-    options: IdentifyOptions,
-    provenance: Provenance,
-    rows: int,
-    delta: float,
-    relation: Relation,
-) -> tuple[PrivateNetworkTrainer | PrivateModuleTrainer, float | None, str]:
-    """Return the training to be watched, what is claimed of it, and by whom."""
+    options: IdentifyOptions, provenance: Provenance, delta: float
+) -> tuple[str | None, float | None, str]:
+    """Return the training to be watched (None for the default one), what is claimed of it, and by whom."""
     claimed, by = options.claimed_epsilon, "--claimed-epsilon"
     if claimed is None:
         by = "the accounting of its recipe"
-    spec = options.trainer
-    if spec is None and options.product is not None:
-        if not provenance.recipe:
-            raise InvalidInput(
-                f"the product {options.product} does not say how it was trained, so its training cannot be watched; name it with --trainer."
-            )
-        spec = provenance.recipe
-        guarantee = provenance.guarantee
-        if claimed is None and guarantee is not None and guarantee.delta == delta:
-            claimed, by = guarantee.epsilon, "the product's own guarantee"
-    if spec is None:
-        target = MaxPosterior(belief=options.belief, failure=delta)
-        network = with_noise_for(
-            default_network(rows), target, rows=rows, delta=delta, relation=relation
-        )
-        return (
-            PrivateNetworkTrainer(network=network, recipe=spell(network)),
-            claimed,
-            by,
-        )
-    find_own_modules()
-    trainer = parse_trainer(spec)
-    if not isinstance(trainer, PrivateNetworkTrainer | PrivateModuleTrainer):
+    if options.trainer is not None or options.product is None:
+        return options.trainer, claimed, by
+    if not provenance.recipe:
         raise InvalidInput(
-            f"{spec} is no private training, so there are no noisy steps to watch; name a reticent.PrivateNetwork(...) or "
-            "reticent.PrivateModule(...), or audit it with `reticent audit`."
+            f"the product {options.product} does not say how it was trained, so its training cannot be watched; name it with --trainer."
         )
-    return trainer, claimed, by
+    guarantee = provenance.guarantee
+    if claimed is None and guarantee is not None and guarantee.delta == delta:
+        claimed, by = guarantee.epsilon, "the product's own guarantee"
+    return provenance.recipe, claimed, by
 
 
 def _local(text: str | None) -> Literal["pair", "own"] | None:

@@ -1,60 +1,288 @@
-"""Options that commands share."""
+"""The options of every command, each written once: name, type, default and help stand together.
 
+A command's options are one frozen value. Groups that commands share are values of their own inside it; on the command
+line they are flat. Nothing heavy is imported here, so that ``reticent --help`` is instant.
+"""
+
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import typer
 
 __all__ = [
-    "FPR",
-    "TPR",
-    "Advantage",
-    "Belief",
-    "Delta",
-    "Epsilon",
-    "Part",
-    "Prior",
-    "Relation",
-    "Schema",
-    "Target",
-    "Unit",
-    "Workers",
+    "AuditOptions",
+    "IdentifyOptions",
+    "PlanOptions",
+    "PolicyOptions",
+    "ReportOptions",
+    "RiskOptions",
+    "TableOptions",
+    "TrainOptions",
+    "WorkerOptions",
 ]
 
-Target = Annotated[str | None, typer.Option(help="Column the product predicts.")]
-Unit = Annotated[
-    str | None, typer.Option(help="Column naming the person a row belongs to.")
-]
-Part = Annotated[
-    str | None, typer.Option(help="Column with defender, reserved, auxiliary.")
-]
-Schema = Annotated[Path | None, typer.Option(help="Columns declared in TOML.")]
-Belief = Annotated[
-    float | None,
-    typer.Option(help="Highest belief that a record was used, e.g. 0.9."),
-]
-Advantage = Annotated[
-    float | None, typer.Option(help="Largest TPR - FPR of any attack.")
-]
-TPR = Annotated[
-    float | None, typer.Option(help="Largest true-positive rate; with --fpr.")
-]
-FPR = Annotated[
-    float | None, typer.Option(help="False-positive rate; 0.001 by default.")
-]
-Epsilon = Annotated[
-    float | None, typer.Option(help="Differential privacy, with --delta.")
-]
-Delta = Annotated[
-    float | None,
-    typer.Option(help="Probability of failure; by default 1/(10 rows)."),
-]
-Prior = Annotated[
-    float, typer.Option(help="Belief before the release.", min=0.0, max=1.0)
-]
-Relation = Annotated[
-    str, typer.Option(help="When tables are neighbours: add/remove or replace-one.")
-]
-Workers = Annotated[
-    int | None, typer.Option(help="Processes; by default one per core.", min=1)
-]
+
+def option(default: Any, *names: str, **settings: Any) -> Any:
+    """Return a field with what the command line must know of it."""
+    return field(default=default, metadata={"option": typer.Option(*names, **settings)})
+
+
+def argument(default: Any = ..., **settings: Any) -> Any:
+    """Return a field that is given by its place, not by a name."""
+    metadata = {"option": typer.Argument(**settings)}
+    return (
+        field(metadata=metadata)
+        if default is ...
+        else field(default=default, metadata=metadata)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """The table and its columns, as typed."""
+
+    table: Path | None = argument(
+        None, help="CSV, CSV.gz or Parquet; without it a built-in table is used."
+    )
+    target: str | None = option(None, help="Column the product predicts.")
+    unit: str | None = option(None, help="Column naming the person a row belongs to.")
+    part: str | None = option(None, help="Column with defender, reserved, auxiliary.")
+    schema: Path | None = option(None, help="Columns declared in TOML.")
+
+    @property
+    def name(self) -> str:
+        """The table's file; empty for the built-in one."""
+        return self.table.name if self.table else ""
+
+    @property
+    def divided_by(self) -> str:
+        """How the table is divided into parts."""
+        return "part" if self.part else "unit" if self.unit else "row"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RiskOptions:
+    """The risk that a person accepts, as typed."""
+
+    belief: float | None = option(
+        None, help="Highest belief that a record was used, e.g. 0.9."
+    )
+    advantage: float | None = option(None, help="Largest TPR - FPR of any attack.")
+    tpr: float | None = option(None, help="Largest true-positive rate; with --fpr.")
+    fpr: float | None = option(None, help="False-positive rate; 0.001 by default.")
+    epsilon: float | None = option(None, help="Differential privacy, with --delta.")
+    delta: float | None = option(
+        None, help="Probability of failure; by default 1/(10 rows)."
+    )
+    prior: float = option(0.5, help="Belief before the release.", min=0.0, max=1.0)
+    relation: str = option(
+        "add/remove", help="When tables are neighbours: add/remove or replace-one."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerOptions:
+    """Who carries out the work, as typed."""
+
+    workers: int | None = option(
+        None, help="Processes; by default one per core.", min=1
+    )
+    cluster: str | None = option(
+        None,
+        help="Address of a Dask scheduler, or local to start one (extra cluster).",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions:
+    """Audit a product and say whether the policy lets it be released.
+
+    Exit status: 0 release, 1 refuse, 2 wrong usage or bad input, 3 inconclusive.
+    """
+
+    subject: TableOptions
+    group: str | None = option(None, help="Column with subgroups.")
+    trainer: str | None = option(
+        None,
+        help='"sklearn.naive_bayes.GaussianNB()" or "module:function"; '
+        "by default a random forest.",
+    )
+    raw: bool = option(False, "--raw", help="Give the trainer the columns as they are.")
+    product: Path | None = option(
+        None, help="Audit a product saved with skops instead."
+    )
+    trust: list[str] | None = option(None, help="A type in the product you vouch for.")
+    policy: str = option("default", help="default, strict, or a TOML file.")
+    attack: list[str] | None = option(
+        None, help="An attack of your own, as module:Class; may be repeated."
+    )
+    measure: list[str] | None = option(
+        None, help="A measure of your own, as module:Class; may be repeated."
+    )
+    section: list[str] | None = option(
+        None, help="A section of the report of your own, as module:Class."
+    )
+    claimed_epsilon: float | None = option(None, help="Privacy the product claims.")
+    out: Path = option(Path("reticent-audit"), help="Folder for dossier and report.")
+    per_record: Path | None = option(
+        None, help="Write individual risk to this file. SENSITIVE."
+    )
+    save_product: Path | None = option(
+        None, help="Save the trained product to this folder."
+    )
+    seed: int = option(0, help="For split, training and attacks.", min=0)
+    minutes: float = option(2.0, help="About how long the audit may take.", min=0.01)
+    deadline: float | None = option(
+        None,
+        help="Minutes after which no attack may end: those that would are skipped, and said.",
+        min=0.01,
+    )
+    rounds: int = option(100, help="Most retraining rounds per regime.", min=1)
+    pool: int | None = option(
+        None,
+        help="Models to train for attacks that compare; by default as many as the time allows.",
+        min=0,
+    )
+    memory: float = option(
+        2.0, help="Gigabytes that pool and attacks may take.", min=0.01
+    )
+    effort: WorkerOptions
+    watch: int | None = option(
+        None,
+        help="Trainings to watch step by step, if they are private; by default as many as the time allows.",
+        min=0,
+    )
+    json: bool = option(
+        False, "--json", help="Print the dossier as JSON, nothing else."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions:
+    """Turn a risk people understand into noise, epsilon and delta of a private training.
+
+    Exit status: 0, or 2 for wrong usage or bad input.
+    """
+
+    risk: RiskOptions
+    rows: int | None = option(None, help="Rows of the table.")
+    batch: int | None = option(
+        None, help="Records that take part in a step, on average."
+    )
+    epochs: float | None = option(None, help="Passes over the table.")
+    steps: int | None = option(None, help="Steps, in place of epochs; with --rate.")
+    rate: float | None = option(None, help="Share of records in a step; with --steps.")
+    html: Path | None = option(None, help="Write an interactive page to this file.")
+    workers: int | None = option(
+        None, help="Processes; by default one per core.", min=1
+    )
+    json: bool = option(False, "--json", help="Print the plan as JSON, nothing else.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions:
+    """Train a network with a privacy guarantee, and save it with that guarantee.
+
+    Exit status: 0, or 2 for wrong usage or bad input.
+    """
+
+    subject: TableOptions
+    risk: RiskOptions
+    hidden: str | None = option(
+        None, help="Widths of hidden layers, such as 64,32; by default 32."
+    )
+    epochs: int | None = option(
+        None, help="Passes over the rows; by default 30.", min=1
+    )
+    batch: int | None = option(
+        None,
+        help="Records in a step, on average; by default about a twentieth.",
+        min=1,
+    )
+    rate: float | None = option(None, help="Learning rate; by default 1.")
+    # Version 0.1 called it a treatment.
+    clipping: str = option(
+        "reticent.Clip(norm=1.0)",
+        "--clipping",
+        "--treatment",
+        help="What bounds a record's gradient.",
+    )
+    domain: Path | None = option(
+        None,
+        help="Values of the columns declared in TOML; else they are learned with noise.",
+    )
+    everything: bool = option(
+        False, "--everything", help="Use all rows, and leave none for an audit."
+    )
+    seeded: bool = option(
+        False, "--seeded", help="Noise from the seed, for experiments: NO GUARANTEE."
+    )
+    out: Path = option(Path("reticent-product"), help="Folder for the product.")
+    seed: int = option(0, help="For the split and the first weights.", min=0)
+    json: bool = option(
+        False, "--json", help="Print the guarantee as JSON, nothing else."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdentifyOptions:
+    """Watch every step of a private training as the strongest adversary would, and put its epsilon to the test.
+
+    Exit status: 0 not refuted, 1 refuted, 2 wrong usage or bad input.
+    """
+
+    subject: TableOptions
+    trainer: str | None = option(
+        None,
+        help='"reticent.PrivateNetwork(...)" or "reticent.PrivateModule(...)"; by default what `reticent train --belief` trains.',
+    )
+    product: Path | None = option(
+        None, help="Watch the training of a product saved by `reticent train`."
+    )
+    claimed_epsilon: float | None = option(None, help="The epsilon to put to the test.")
+    relation: str = option(
+        "add/remove", help="When tables are neighbours: add/remove or replace-one."
+    )
+    neighbour: str = option(
+        "mislabelled",
+        help="The record that tells the tables apart: gradient (the longest), mislabelled (a canary), or the most unlike by gower, "
+        "euclidean, ssim.",
+    )
+    image: str | None = option(None, help="Size of images for ssim, such as 28x28.")
+    local: str | None = option(
+        None, help="Scale noise to the records, by pair or own: empirical, NOT DP."
+    )
+    shuffled: bool = option(
+        False, "--shuffled", help="Cut batches from a shuffled table."
+    )
+    rows: int | None = option(None, help="Watch a random part of so many rows.", min=2)
+    runs: int = option(100, help="Trainings to watch.", min=2)
+    belief: float = option(0.9, help="A belief in the truth that should be rare.")
+    delta: float | None = option(
+        None, help="Probability of failure; by default 1/(10 rows)."
+    )
+    out: Path = option(Path("reticent-identify"), help="Folder for the report.")
+    seed: int = option(0, help="For split, coins, batches and noise.", min=0)
+    effort: WorkerOptions
+    json: bool = option(False, "--json", help="Print the result as JSON, nothing else.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions:
+    """Print the report of an earlier audit; with --out write it anew.
+
+    Exit status as of the audit.
+    """
+
+    dossier: Path = argument(help="A dossier.json, or its folder.")
+    out: Path | None = option(
+        None, help="Folder to write report.html and report.txt to."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyOptions:
+    """Print a policy that ships with reticent, to copy and change."""
+
+    name: str = argument("default", help="default or strict.")

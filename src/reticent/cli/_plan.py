@@ -1,18 +1,19 @@
 """What `reticent plan` does once its options are parsed."""
 
+import os
 import sys
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import asdict
 
 from rich.console import Console
 
 from reticent.account import Course, make_plan, plan_table
-from reticent.cli._risk import Risk, delta_of, relation_of, target_of
+from reticent.cli._options import PlanOptions
 from reticent.errors import InvalidInput
+from reticent.pipeline import Risk
 from reticent.report import plan_json, print_plan, render_plan
 from reticent.run import write_text
 
-__all__ = ["PlanOptions", "plan"]
+__all__ = ["run"]
 
 # Stops of the page's sliders, as factors of what was asked for.
 FACTORS = (0.5, 1.0, 2.0)
@@ -24,34 +25,19 @@ STOPS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlanOptions:
-    """The options of `reticent plan`, as typed."""
-
-    risk: Risk
-    rows: int | None
-    batch: int | None
-    epochs: float | None
-    steps: int | None
-    rate: float | None
-    html: Path | None
-    workers: int
-    json: bool
-
-
-def plan(options: PlanOptions) -> int:
+def run(options: PlanOptions) -> int:
     """Plan, print, and write the page if asked; return the exit status."""
-    kind, risk, target = target_of(options.risk, options.rows)
+    risk = Risk(**asdict(options.risk))
+    target = risk.target(options.rows)
     course = _course(options)
-    delta = delta_of(options.risk, options.rows)
-    relation = relation_of(options.risk.relation)
-    fpr = options.risk.fpr if options.risk.fpr is not None else 0.001
-    made = make_plan(
-        target(risk),
+    delta, relation = risk.delta_for(options.rows), risk.neighbours
+    fpr = risk.fpr if risk.fpr is not None else 0.001
+    planned = make_plan(
+        target,
         course,
         delta=delta,
         relation=relation,
-        prior=options.risk.prior,
+        prior=risk.prior,
         fpr=fpr,
     )
     if options.html is not None:
@@ -59,31 +45,31 @@ def plan(options: PlanOptions) -> int:
             raise InvalidInput(
                 "the page has sliders for rows, batch and epochs, but steps and a rate were given; use --rows, --batch and --epochs with --html."
             )
-        risks = sorted({*STOPS[kind], risk})
-        risks = [r for r in risks if kind != "tpr" or r > fpr]
-        risks = [r for r in risks if kind != "belief" or r > options.risk.prior]
+        kind, limits = risk.kind, sorted({*STOPS[risk.kind], risk.limit})
+        limits = [limit for limit in limits if kind != "tpr" or limit > fpr]
+        limits = [limit for limit in limits if kind != "belief" or limit > risk.prior]
         rows = [max(1, round(f * options.rows)) for f in FACTORS]
         batches = [max(1, round(f * options.batch)) for f in FACTORS]
         epochs = [f * options.epochs for f in FACTORS]
         table = plan_table(
-            target,
-            risks=risks,
+            lambda limit: risk.target(options.rows, limit=limit),
+            risks=limits,
             rows=rows,
             batches=batches,
             epochs=epochs,
             delta=delta,
             relation=relation,
-            prior=options.risk.prior,
+            prior=risk.prior,
             fpr=fpr,
-            workers=options.workers,
+            workers=options.workers or os.cpu_count() or 1,
         )
-        page = render_plan(table, kind=kind, asked=(risks.index(risk), 1, 1, 1))
+        page = render_plan(table, kind=kind, asked=(limits.index(risk.limit), 1, 1, 1))
         write_text(options.html, page)
     if options.json:
-        sys.stdout.write(plan_json(made))
+        sys.stdout.write(plan_json(planned))
         return 0
     console = Console(highlight=False)
-    print_plan(made, console)
+    print_plan(planned, console)
     if options.html is not None:
         console.print(f"  Page: {options.html}", soft_wrap=True)
     return 0

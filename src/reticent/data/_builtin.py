@@ -12,7 +12,7 @@ BUILTIN_TARGET = "progression"
 
 
 def builtin_table() -> Table:
-    """Return 442 patients with ten measurements each, and how their diabetes went on.
+    """Return 442 patients with ten measurements each, and how fast their diabetes progressed.
 
     Efron, Hastie, Johnstone & Tibshirani, "Least angle regression", Annals of Statistics 32
     (2004), as shipped with scikit-learn. The measure of progression after one year is cut at

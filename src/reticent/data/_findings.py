@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from reticent.data._split import Split
 from reticent.data._table import ColumnKind, Table
@@ -17,6 +17,24 @@ __all__ = [
     "check_overlap",
     "check_split",
 ]
+
+
+# A staircase of 64 steps explains 1 - 1/64^2 of a straight line, more than LEAST_EXPLAINED.
+MOST_STEPS = 64
+# With fewer than five records per step, the staircase would explain noise.
+RECORDS_PER_STEP = 5
+# Share of the variance; as strict as LEAST_RIGHT is for classes.
+LEAST_EXPLAINED = 0.999
+# Share of correct predictions that makes a column a copy of the class: at most one error in a thousand.
+LEAST_RIGHT = 0.999
+# A table with so large a majority class would make almost any column look like a copy of the target.
+LARGEST_MAJORITY = 0.99
+# A category with more values than this (or than two per class) can match the target by chance.
+MOST_CATEGORIES = 20
+# Identifiers are rarely all different, because a person may come twice: a few repetitions are allowed.
+IDENTIFIER_SHARE = 0.95
+# In a smaller table, ages or ordinary codes may all be different as well.
+IDENTIFIER_RECORDS = 50
 
 
 class Severity(StrEnum):
@@ -49,7 +67,14 @@ class Finding:
 def check_split(split: Split, *, smallest_group: int) -> list[Finding]:
     """Run every check that needs no model and no randomness.
 
-    The blind baseline, which needs both, is :func:`reticent.data.blind_baseline`.
+    The blind baseline, which needs both, is :func:`reticent.attack.blind_baseline`.
+
+    Parameters
+    ----------
+    split : Split
+        The divided table.
+    smallest_group : int
+        Fewest people of a group that are shown by themselves.
     """
     findings = []
     dropped = split.defender.dropped
@@ -69,7 +94,7 @@ def check_split(split: Split, *, smallest_group: int) -> list[Finding]:
 
 
 def check_overlap(split: Split) -> list[Finding]:
-    """Find records of the defender that also stand, identical, on the reserved side."""
+    """Find records of the defender that have an identical copy in the reserved part."""
     shared = int(np.isin(split.defender.row_hashes, split.reserved.row_hashes).sum())
     if not shared:
         return []
@@ -79,8 +104,8 @@ def check_overlap(split: Split) -> list[Finding]:
             name="identical_records",
             severity=Severity.WARNING,
             text=(
-                f"{shared} of {total} defender records ({shared / total:.1%}) stand identical in the "
-                "reserved part: for them membership cannot be told, which makes the leak look smaller; "
+                f"{shared} of {total} defender records ({shared / total:.1%}) have an identical copy in the "
+                "reserved part: their membership cannot be told, which makes the leak look smaller; "
                 "if they are the same people, split by person with --unit."
             ),
         )
@@ -88,7 +113,7 @@ def check_overlap(split: Split) -> list[Finding]:
 
 
 def check_columns(table: Table) -> list[Finding]:
-    """Find constant, identifier-like and target-copying columns."""
+    """Find columns that are constant, look like an identifier, or copy the target."""
     findings = []
     for column, kind in table.schema.columns.items():
         values = table.features[column]
@@ -99,14 +124,14 @@ def check_columns(table: Table) -> list[Finding]:
                 Finding(
                     name="constant_column",
                     severity=Severity.NOTE,
-                    text=f"column {column!r} has {'one value' if different else 'no value'} only; it tells nothing and can be left out.",
+                    text=f"column {column!r} has {'only one value' if different else 'no value at all'}; it tells nothing and can be left out.",
                 )
             )
             continue
         whole_numbers = kind == ColumnKind.NUMERIC and bool((present % 1 == 0).all())
         if (
-            different > 0.95 * len(present)
-            and len(present) > 50
+            different > IDENTIFIER_SHARE * len(present)
+            and len(present) > IDENTIFIER_RECORDS
             and (kind == ColumnKind.CATEGORICAL or whole_numbers)
         ):
             findings.append(
@@ -134,7 +159,7 @@ def check_columns(table: Table) -> list[Finding]:
 
 
 def check_groups(split: Split, *, smallest_group: int) -> list[Finding]:
-    """Find groups with too few members or non-members to speak of."""
+    """Find groups with too few members or non-members for a statement about them."""
     if split.defender.groups is None or split.reserved.groups is None:
         return []
     names = sorted(set(split.defender.groups) | set(split.reserved.groups))
@@ -151,7 +176,7 @@ def check_groups(split: Split, *, smallest_group: int) -> list[Finding]:
             severity=Severity.WARNING,
             text=(
                 f"{small} of {len(names)} groups have fewer than {smallest_group} people among members or "
-                "non-members and are not shown by themselves: nothing is known of their risk; merge groups or "
+                "non-members and are not shown by themselves: nothing is known about their risk; merge groups or "
                 "bring more records."
             ),
         )
@@ -164,13 +189,45 @@ def _people(part: Table, group: str) -> int:
 
 
 def _copies_target(table: Table, column: str, kind: ColumnKind) -> bool:
+    """Whether one column predicts the target almost without error."""
+    if table.is_quantity:
+        return _copies_quantity(table, column, kind)
+    return _copies_class(table, column, kind)
+
+
+def _copies_quantity(table: Table, column: str, kind: ColumnKind) -> bool:
+    """Whether one column explains all but a thousandth of the quantity's variance.
+
+    A shallow tree finds any function of the column. In a small table it has too few leaves
+    to follow even a straight line, so a straight line is tried as well.
+    """
+    values = table.features[column]
+    if kind == ColumnKind.CATEGORICAL:
+        if values.nunique() > MOST_STEPS:
+            return False
+        numbers = values.astype("category").cat.codes.to_numpy().astype(np.float64)
+    else:
+        numbers = values.fillna(values.median()).to_numpy()
+        if np.corrcoef(numbers, table.target)[0, 1] ** 2 >= LEAST_EXPLAINED:
+            return True
+    leaves = min(MOST_STEPS, len(table) // RECORDS_PER_STEP)
+    if leaves < 2:
+        return False
+    tree = DecisionTreeRegressor(
+        max_leaf_nodes=leaves, min_samples_leaf=RECORDS_PER_STEP, random_state=0
+    )
+    tree.fit(numbers[:, None], table.target)
+    return bool(tree.score(numbers[:, None], table.target) >= LEAST_EXPLAINED)
+
+
+def _copies_class(table: Table, column: str, kind: ColumnKind) -> bool:
     """Whether one column predicts the class with at most one error in a thousand."""
     majority = np.bincount(table.target).max() / len(table)
-    if majority > 0.99:
+    if majority > LARGEST_MAJORITY:
         return False
     values = table.features[column]
     if kind == ColumnKind.CATEGORICAL:
-        if values.nunique() > max(20, 2 * len(table.classes)):
+        if values.nunique() > max(MOST_CATEGORIES, 2 * len(table.classes)):
             return False
         codes = values.astype("category").cat.codes.to_numpy().astype(np.int64) + 1
         counts = np.zeros((codes.max() + 1, len(table.classes)))
@@ -182,4 +239,4 @@ def _copies_target(table: Table, column: str, kind: ColumnKind) -> bool:
             max_leaf_nodes=2 * len(table.classes), random_state=0
         )
         right = tree.fit(numbers, table.target).score(numbers, table.target)
-    return bool(right >= 0.999)
+    return bool(right >= LEAST_RIGHT)

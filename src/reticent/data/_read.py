@@ -4,6 +4,7 @@ import tomllib
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -15,8 +16,17 @@ from reticent.errors import InvalidTable
 
 __all__ = ["read_schema", "read_table", "table_from_frame"]
 
+# A target with more different values is taken for a quantity, or for an identifier, that was named by mistake.
 MOST_CLASSES = 100
-_TRUE, _FALSE = {"true", "t", "yes"}, {"false", "f", "no"}
+# If more targets than this are missing, the column was probably named by mistake.
+MOST_MISSING_TARGETS = 0.5
+# Before 3.1, pandas misses the nearest number of every fourth long decimal by one unit in the last place unless it is asked
+# to be exact, so that the same file had another fingerprint there. Since 3.1 it is exact, and the question is deprecated.
+_PRECISION: Literal["round_trip"] | None = (
+    "round_trip" if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1) else None
+)
+_TRUE = {"true", "t", "yes"}
+_FALSE = {"false", "f", "no"}
 
 
 def read_table(
@@ -27,6 +37,7 @@ def read_table(
     unit: str | None = None,
     part: str | None = None,
     schema: Schema | None = None,
+    quantity: bool = False,
 ) -> Table:
     """Read a table from CSV, CSV.gz or Parquet.
 
@@ -38,7 +49,7 @@ def read_table(
     path : path
         File ending in ``.csv``, ``.csv.gz``, ``.parquet`` or ``.pq``.
     target : str
-        Column with the class the product predicts.
+        Column with the class, or the quantity, that the product predicts.
     group : str, optional
         Column with subgroups; it stays a feature.
     unit : str, optional
@@ -47,6 +58,8 @@ def read_table(
         Column with the values ``defender``, ``reserved``, ``auxiliary``; not a feature.
     schema : Schema, optional
         Declared columns; other columns, or missing ones, are then errors.
+    quantity : bool
+        Whether the target is a quantity, which regression models predict, and not a class.
 
     Returns
     -------
@@ -67,6 +80,7 @@ def read_table(
         part=part,
         schema=schema,
         name=path.name,
+        quantity=quantity,
     )
 
 
@@ -95,12 +109,13 @@ def read_schema(path: Path | str) -> Schema:
     declared = content.get("columns", {})
     if not isinstance(declared, dict):
         raise InvalidTable(
-            f"columns is {declared!r} in the schema {path}; write a table [columns] with name = kind."
+            f"columns must be a table in the schema {path}, got {declared!r}; write [columns] with name = kind."
         )
     for name, kind in declared.items():
         if kind not in kinds:
             raise InvalidTable(
-                f"column {name!r} of the schema {path} is declared {kind!r}; {nearest(str(kind), kinds)}."
+                f"column {name!r} of the schema {path} is declared {kind!r}, which is not a kind of column; "
+                f"{nearest(str(kind), kinds)}."
             )
     columns = {name: ColumnKind(kind) for name, kind in declared.items()}
     if not columns:
@@ -110,8 +125,8 @@ def read_schema(path: Path | str) -> Schema:
     if "missing" in content:
         if not isinstance(content["missing"], list):
             raise InvalidTable(
-                f"missing is {content['missing']!r} in the schema {path}; "
-                'write a list such as missing = ["?", "-9"].'
+                f"missing must be a list in the schema {path}, got {content['missing']!r}; "
+                'write, for example, missing = ["?", "-9"].'
             )
         return Schema(columns=columns, missing=tuple(map(str, content["missing"])))
     return Schema(columns=columns)
@@ -126,8 +141,12 @@ def table_from_frame(
     part: str | ArrayLike | None = None,
     schema: Schema | None = None,
     name: str = "the table",
+    quantity: bool = False,
 ) -> Table:
-    """Make a table of a data frame; columns may be named or passed as arrays.
+    """Return a table made from a data frame; columns may be named or passed as arrays.
+
+    With ``quantity`` the target is a number that regression models predict: the table has no
+    classes, and its target is in double precision.
 
     Examples
     --------
@@ -135,6 +154,8 @@ def table_from_frame(
     >>> table = table_from_frame(frame, target="ill")
     >>> table.classes, table.target.tolist()
     (('no', 'yes'), [0, 1])
+    >>> table_from_frame(frame, target="age", quantity=True).target
+    array([30., 40.])
     """
     frame = frame.reset_index(drop=True)
     frame.columns = frame.columns.map(str)
@@ -153,28 +174,32 @@ def table_from_frame(
     frame = frame.drop(columns=used)
     if frame.shape[1] == 0:
         raise InvalidTable(
-            f"{name} has no column left to predict from beside {', '.join(used)}; add features."
+            f"{name} has no column besides {', '.join(used)}, so there is nothing to predict from; add features."
         )
 
     known = ~labels.isna().to_numpy()
-    if not known.any() or known.mean() < 0.5:
+    if not known.any() or known.mean() < 1 - MOST_MISSING_TARGETS:
         raise InvalidTable(
             f"the target {_called(target)} is missing in {(~known).sum()} of {len(known)} rows of {name}, "
             "so most records have no answer to learn; choose another target or fill it in."
         )
     frame, labels = frame[known].reset_index(drop=True), labels[known]
-    classes, codes = _classes(labels, _called(target), name)
-    if schema is not None:  # a schema may declare the columns that are no features, too
-        its = {c: kind for c, kind in schema.columns.items() if c not in used}
-        schema = replace(schema, columns=its)
+    classes: tuple[str, ...] = ()
+    if quantity:
+        values: NDArray[Any] = _quantity(labels, _called(target), name)
+    else:
+        classes, values = _classes(labels, _called(target), name)
+    if schema is not None:  # a schema may also declare columns that are not features
+        of_features = {c: kind for c, kind in schema.columns.items() if c not in used}
+        schema = replace(schema, columns=of_features)
     features, schema = _features(frame, schema, name)
     rows = np.flatnonzero(known)
     return Table(
         features=features,
-        target=codes,
+        target=values,
         classes=classes,
         units=(
-            np.arange(len(codes))
+            np.arange(len(values))
             if unit_labels is None
             else _unit_codes(unit_labels[known], _called(unit))
         ),
@@ -201,7 +226,7 @@ def _read_frame(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
             frame = _without_missing(pd.read_parquet(path), missing)
         elif name.endswith((".csv", ".csv.gz")):
             with warnings.catch_warnings():
-                # Rows longer than the header: which value is whose is not known.
+                # In a row longer than the header it is unknown which value belongs to which column.
                 warnings.simplefilter("error", pd.errors.ParserWarning)
                 frame = pd.read_csv(
                     path,
@@ -210,11 +235,12 @@ def _read_frame(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
                     na_values=list(missing),
                     skipinitialspace=True,
                     low_memory=False,
+                    float_precision=_PRECISION,
                 )
         else:
             raise InvalidTable(
-                f"the file {path} is neither .csv, .csv.gz nor .parquet, the formats that are read; "
-                "convert it."
+                f"the file {path} is none of .csv, .csv.gz and .parquet, the formats that can be read; "
+                "convert it to one of them."
             )
     except InvalidTable:
         raise
@@ -234,11 +260,11 @@ def _read_frame(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
 
 def _without_missing(frame: pd.DataFrame, missing: tuple[str, ...]) -> pd.DataFrame:
     """Return a frame in which texts that mean "missing" are missing, as in text files."""
-    made = {}
+    columns = {}
     for column, values in frame.items():
         is_text = pd.api.types.is_string_dtype(values)
-        made[column] = values.mask(values.isin(missing)) if is_text else values
-    return pd.DataFrame(made)
+        columns[column] = values.mask(values.isin(missing)) if is_text else values
+    return pd.DataFrame(columns)
 
 
 def _column(
@@ -268,19 +294,44 @@ def _classes(
 ) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     if (
         pd.api.types.is_float_dtype(labels) and (labels % 1 != 0).any()
-    ) or labels.nunique() > max(MOST_CLASSES, 0):
+    ) or labels.nunique() > MOST_CLASSES:
         raise InvalidTable(
             f"the target {called} of {name} has {labels.nunique()} different values, which is a "
-            "quantity and not a class; reticent audits classifiers: choose or make a target with few values."
+            "quantity and not a class; name a regression model to audit one, or choose or make a target with few values."
         )
-    found = sorted(labels.unique(), key=lambda v: (isinstance(v, str), v))
-    if len(found) < 2:
+    # Numbers before texts, because the two cannot be compared with each other.
+    values = sorted(labels.unique(), key=lambda v: (isinstance(v, str), v))
+    if len(values) < 2:
         raise InvalidTable(
-            f"the target {called} of {name} has the single value {found[0]!r}, so there is nothing "
+            f"the target {called} of {name} has the single value {values[0]!r}, so there is nothing "
             "to predict; choose a target with at least two classes."
         )
-    codes = pd.Categorical(labels, categories=found).codes.astype(np.int64)
-    return tuple(_name_of(value) for value in found), codes
+    codes = pd.Categorical(labels, categories=values).codes.astype(np.int64)
+    return tuple(_name_of(value) for value in values), codes
+
+
+def _quantity(labels: pd.Series, called: str, name: str) -> NDArray[np.float64]:
+    numbers = pd.to_numeric(labels, errors="coerce").to_numpy(dtype=np.float64)
+    wrong = np.isnan(numbers)
+    if wrong.any() or pd.api.types.is_datetime64_any_dtype(labels):
+        first = labels.to_numpy()[int(wrong.argmax())]
+        raise InvalidTable(
+            f"the target {called} of {name} holds {first!r}, which is not a number, but regression models predict a "
+            "quantity; repair the column, or name a classifier to audit a class."
+        )
+    infinite = int(np.isinf(numbers).sum())
+    if infinite:
+        raise InvalidTable(
+            f"the target {called} of {name} is infinite in {infinite} rows, which no model can learn; "
+            "replace those values or mark them as missing."
+        )
+    if (numbers == numbers[0]).all():
+        raise InvalidTable(
+            f"the target {called} of {name} has the single value {numbers[0]:g}, so there is nothing "
+            "to predict; choose a target that varies."
+        )
+    # Adding zero turns minus zero into zero, so that equal values have equal hashes.
+    return np.asarray(numbers + 0.0)
 
 
 def _name_of(value: object) -> str:
@@ -293,7 +344,7 @@ def _unit_codes(labels: pd.Series, called: str) -> NDArray[np.int64]:
     absent = int(labels.isna().sum())
     if absent:
         raise InvalidTable(
-            f"the unit {called} is missing in {absent} rows, so it is not known whose records they "
+            f"the unit {called} is missing in {absent} rows, so nobody knows whose records they "
             "are; fill it in or leave those rows out."
         )
     return pd.factorize(labels)[0].astype(np.int64)
@@ -311,25 +362,27 @@ def _features(
         for column in schema.columns:
             if column not in frame.columns:
                 raise InvalidTable(
-                    f"{name} lacks the column {column!r} that the schema declares; "
+                    f"{name} lacks the column {column!r}, which the schema declares; "
                     f"{nearest(column, frame.columns)}."
                 )
         for column in frame.columns:
             if column not in schema.columns:
                 raise InvalidTable(
-                    f"{name} has the column {column!r} that the schema does not declare; "
+                    f"{name} has the column {column!r}, which the schema does not declare; "
                     f"{nearest(column, schema.columns)}."
                 )
         frame = frame[list(schema.columns)]
         kinds = dict(schema.columns)
     else:
         kinds = {column: _kind(frame[column]) for column in frame.columns}
-    made = {column: _values(frame[column], kinds[column]) for column in frame.columns}
+    columns = {
+        column: _values(frame[column], kinds[column]) for column in frame.columns
+    }
     missing = schema.missing if schema else ()
     inferred = (
         Schema(columns=kinds, missing=missing) if missing else Schema(columns=kinds)
     )
-    return pd.DataFrame(made), inferred
+    return pd.DataFrame(columns), inferred
 
 
 def _kind(values: pd.Series) -> ColumnKind:
@@ -343,7 +396,7 @@ def _kind(values: pd.Series) -> ColumnKind:
         present = {str(v).lower() for v in values.dropna().unique()[:10]}
     except TypeError as error:
         raise InvalidTable(
-            f"column {values.name!r} holds lists or other nested values, which are no table cells; "
+            f"column {values.name!r} holds lists or other nested values, which do not fit into one cell; "
             "give each of their parts a column."
         ) from error
     if present and present <= {"true", "false"}:

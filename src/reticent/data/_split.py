@@ -12,7 +12,13 @@ from reticent.errors import InvalidSplit
 __all__ = ["PARTS", "SMALLEST_PART", "Split"]
 
 PARTS = ("defender", "reserved", "auxiliary")
+# Intervals over fewer records, or fewer people, are too wide to decide anything.
 SMALLEST_PART = 20
+# An auxiliary part is made only if it is expected to exceed the smallest part by this factor, so that
+# rounding within the strata does not push it below.
+AUXILIARY_MARGIN = 1.25
+# Strata of a quantity: fine enough to balance its tails, coarse enough that no stratum is almost empty.
+QUANTILES = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,13 +47,13 @@ class Split:
             if len(part) < SMALLEST_PART:
                 raise InvalidSplit(
                     f"the {name} part has {len(part)} records but at least {SMALLEST_PART} are "
-                    "needed to say anything; bring a larger table or divide it otherwise."
+                    "needed to say anything; bring a larger table or divide it differently."
                 )
             people = len(np.unique(part.units))
             if people < SMALLEST_PART:
                 raise InvalidSplit(
                     f"the {name} part has records of {people} people but at least {SMALLEST_PART} are "
-                    "needed to say anything; bring a larger table or divide it otherwise."
+                    "needed to say anything; bring a larger table or divide it differently."
                 )
         for i, (name, part) in enumerate(named):
             for other_name, other in named[i + 1 :]:
@@ -57,6 +63,11 @@ class Split:
                         f"{shared} units are in both the {name} and the {other_name} part, so their "
                         "membership is undefined; split by unit with Split.by_unit()."
                     )
+        if self.defender.is_quantity and np.ptp(self.defender.target) == 0:
+            raise InvalidSplit(
+                f"every record of the defender part has the target {self.defender.target[0]:g}, so no product can learn "
+                "anything; divide the table differently."
+            )
         absent = set(range(len(self.defender.classes))) - set(self.defender.target)
         if absent:
             name = self.defender.classes[min(absent)]
@@ -75,8 +86,9 @@ class Split:
     ) -> "Split":
         """Divide a table at random, whole units at a time, stratified by the target.
 
-        A unit belongs to the stratum of its most frequent class. Within each stratum the
-        units are shuffled and dealt to the parts in the given fractions.
+        A unit belongs to the stratum of its most frequent class, or to the decile of its mean
+        target if that is a quantity. Within each stratum the units are shuffled and dealt to
+        the parts in the given fractions.
 
         Parameters
         ----------
@@ -93,20 +105,18 @@ class Split:
                 f"the fractions {fractions} do not sum to 1; give shares such as 0.4, 0.4, 0.2."
             )
         units, unit_of_row = np.unique(table.units, return_inverse=True)
-        if fractions[2] * len(units) < 1.25 * SMALLEST_PART:
-            # Too few for a third part: the other two share them.
+        if fractions[2] * len(units) < AUXILIARY_MARGIN * SMALLEST_PART:
+            # There are too few units for a third part, so the other two share them.
             fractions = (
                 fractions[0] + fractions[2] / 2,
                 fractions[1] + fractions[2] / 2,
                 0.0,
             )
-        counts = np.zeros((len(units), len(table.classes)), dtype=np.int64)
-        np.add.at(counts, (unit_of_row, table.target), 1)
-        stratum = counts.argmax(axis=1)
+        stratum, strata = _strata(table, unit_of_row, len(units))
         part_of_unit = np.empty(len(units), dtype=np.int64)
-        for c in range(len(table.classes)):
+        for c in range(strata):
             members = rng.permutation(np.flatnonzero(stratum == c))
-            # A random offset rounds each cut up or down fairly.
+            # The random offset rounds each cut up or down without bias.
             cuts = np.floor(np.cumsum(fractions)[:-1] * len(members) + rng.random())
             part_of_unit[members] = np.searchsorted(
                 cuts, np.arange(len(members)), side="right"
@@ -115,15 +125,15 @@ class Split:
 
     @classmethod
     def by_part(cls, table: Table) -> "Split":
-        """Take the parts that the table's own part column names."""
+        """Divide a table into the parts that its part column names."""
         if table.parts is None:
             raise InvalidSplit(
-                "the table names no parts; read it with the part column or use Split.by_unit()."
+                "the table has no part column, so its parts are unknown; read it with one or use Split.by_unit()."
             )
         for label in sorted(set(table.parts)):
             if label not in PARTS:
                 raise InvalidSplit(
-                    f"the part column holds {label!r}; {nearest(label, PARTS)}."
+                    f"the part column holds {label!r}, which is not a part; {nearest(label, PARTS)}."
                 )
         codes = np.array([PARTS.index(label) for label in table.parts])
         return cls._from_codes(table, codes)
@@ -136,3 +146,18 @@ class Split:
             reserved=table.take(rows[1]),
             auxiliary=table.take(rows[2]) if len(rows[2]) else None,
         )
+
+
+def _strata(
+    table: Table, unit_of_row: NDArray[np.int64], units: int
+) -> tuple[NDArray[np.int64], int]:
+    """Return the stratum of each unit, and how many strata there are."""
+    if table.is_quantity:
+        total = np.bincount(unit_of_row, weights=table.target, minlength=units)
+        mean = total / np.bincount(unit_of_row, minlength=units)
+        inner = np.quantile(mean, np.arange(1, QUANTILES) / QUANTILES)
+        # Equal means share a decile, so with many ties some deciles stay empty.
+        return np.searchsorted(inner, mean, side="right"), QUANTILES
+    counts = np.zeros((units, len(table.classes)), dtype=np.int64)
+    np.add.at(counts, (unit_of_row, table.target), 1)
+    return counts.argmax(axis=1), len(table.classes)

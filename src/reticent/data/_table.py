@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 __all__ = ["MISSING", "ColumnKind", "Schema", "Table"]
 
+# The question mark is how many published tables (Adult among them) mark a missing value.
 MISSING = ("?", "", "NaN", "nan")
 
 
@@ -40,22 +42,23 @@ class Schema:
 
     def names(self, kind: ColumnKind) -> list[str]:
         """Return the columns of one kind, in order."""
-        return [name for name, its in self.columns.items() if its == kind]
+        return [name for name, declared in self.columns.items() if declared == kind]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Records with a class label each, and the unit (person) each belongs to.
+    """Records with a class or a quantity each, and the unit (person) each belongs to.
 
     Parameters
     ----------
     features : pandas.DataFrame
         One row per record; numeric and boolean columns are floats, categorical ones strings;
         missing values are NaN.
-    target : array of int
-        Class of each record, an index into ``classes``.
+    target : array of int or float
+        Class of each record, an index into ``classes``; or, if there are no classes, the quantity that a
+        regression model predicts, in double precision.
     classes : tuple of str
-        Names of the classes.
+        Names of the classes; empty if the target is a quantity.
     units : array of int
         The unit each record belongs to; no unit may be in two parts of a split.
     groups : array of str or None
@@ -71,7 +74,7 @@ class Table:
     """
 
     features: pd.DataFrame
-    target: NDArray[np.int64]
+    target: NDArray[Any]
     classes: tuple[str, ...]
     units: NDArray[np.int64]
     ids: NDArray[np.int64]
@@ -84,7 +87,7 @@ class Table:
         return len(self.target)
 
     def take(self, rows: NDArray[np.int64]) -> "Table":
-        """Return the table of some rows, in the order given."""
+        """Return a table with only the given rows, in the given order."""
         return replace(
             self,
             features=self.features.iloc[rows].reset_index(drop=True),
@@ -96,7 +99,7 @@ class Table:
         )
 
     def join(self, other: "Table") -> "Table":
-        """Return this table with the rows of another one below it."""
+        """Return this table with the rows of another table below its own."""
         return replace(
             self,
             features=pd.concat([self.features, other.features], ignore_index=True),
@@ -108,13 +111,18 @@ class Table:
         )
 
     @property
+    def is_quantity(self) -> bool:
+        """Whether the target is a quantity, which regression models predict, and not a class."""
+        return not self.classes
+
+    @property
     def repeats_units(self) -> bool:
         """Whether some unit has more than one record."""
         return len(np.unique(self.units)) < len(self)
 
     @cached_property
     def row_hashes(self) -> NDArray[np.uint64]:
-        """A hash of each record's features and class: equal records, equal hashes."""
+        """A hash of each record's features and target; equal records have equal hashes."""
         with_target = self.features.assign(**{"\0target": self.target})
         hashes = pd.util.hash_pandas_object(with_target, index=False)
         return np.asarray(hashes, dtype=np.uint64)

@@ -1,17 +1,24 @@
-"""Scores and answers become bounded statements: pure statistics on arrays."""
+"""Turn scores and answers into statements with intervals: pure statistics on arrays."""
 
-from reticent.evidence._estimate import Estimate, best_of, split_level
-from reticent.evidence._measure import (
+from reticent.evidence._estimate import Estimate, Joint, best_of, split_level
+from reticent.evidence._gathered import (
     AttackEvidence,
+    AttackFailed,
+    AttackSkipped,
     Evidence,
     GroupEvidence,
     InsiderEvidence,
     RegimeEvidence,
+    Utility,
+)
+from reticent.evidence._measure import (
+    Asked,
     measure_attack,
     measure_groups,
     strongest,
     worst_privacy,
 )
+from reticent.evidence._scores import UnitGroups, UnitScores
 from reticent.evidence.by_group import ByGroup, by_group
 from reticent.evidence.calibration import Calibration, CalibrationBin, calibration
 from reticent.evidence.disparity import (
@@ -45,6 +52,20 @@ from reticent.evidence.ltu import (
     theorem_2,
     utility,
 )
+from reticent.evidence.measures import (
+    AttacksAgainstClaim,
+    Claim,
+    ClaimedEpsilon,
+    Exposed,
+    GroupPrivacy,
+    InsiderPrivacy,
+    Measure,
+    Privacy,
+    Seen,
+    TrainingAgainstClaim,
+    TruePositiveRate,
+    UtilityScore,
+)
 from reticent.evidence.noise import (
     ceiling_of_steps,
     epsilon_of_steps,
@@ -66,6 +87,7 @@ from reticent.evidence.pool import (
     GroupSpread,
     LossQuantile,
     PoolEvidence,
+    PoolForecast,
     disparity_of,
     loss_quantiles,
 )
@@ -75,8 +97,10 @@ from reticent.evidence.power import (
     smallest_visible_leak,
 )
 from reticent.evidence.proportion import clopper_pearson
+from reticent.evidence.regression import absolute_skill, clipped_loss, r_squared
 from reticent.evidence.roc import RocPoint, exposed_share, roc_points, tpr_at_fpr
 from reticent.evidence.shares import estimate_share
+from reticent.evidence.statement import Limit, Outcome, Statement, Threat
 from reticent.evidence.targets import TargetsEvidence, measure_targets
 from reticent.evidence.two_sided import (
     Curve,
@@ -104,12 +128,18 @@ from reticent.evidence.worst_case import (
 
 __all__ = [
     "Anova",
+    "Asked",
     "AttackEvidence",
+    "AttackFailed",
+    "AttackSkipped",
+    "AttacksAgainstClaim",
     "Beliefs",
     "Box",
     "ByGroup",
     "Calibration",
     "CalibrationBin",
+    "Claim",
+    "ClaimedEpsilon",
     "Convergence",
     "Correction",
     "Crossed",
@@ -119,28 +149,48 @@ __all__ = [
     "Epsilons",
     "Estimate",
     "Evidence",
+    "Exposed",
     "GroupEvidence",
+    "GroupPrivacy",
     "GroupSpread",
     "GuessCount",
     "Histogram",
     "Identification",
     "InsiderEvidence",
+    "InsiderPrivacy",
+    "Joint",
+    "Limit",
     "LossQuantile",
+    "Measure",
+    "Outcome",
     "PairDifference",
     "PairWins",
     "PathPoint",
     "PoolEvidence",
+    "PoolForecast",
+    "Privacy",
     "RegimeEvidence",
     "RocPoint",
+    "Seen",
+    "Statement",
     "TargetsEvidence",
+    "Threat",
+    "TrainingAgainstClaim",
+    "TruePositiveRate",
+    "UnitGroups",
+    "UnitScores",
+    "Utility",
+    "UtilityScore",
     "WatchedEvidence",
     "WorstCase",
+    "absolute_skill",
     "adjust",
     "anova",
     "best_of",
     "by_group",
     "calibration",
     "ceiling_of_steps",
+    "clipped_loss",
     "clopper_pearson",
     "crossed",
     "curve_p_value",
@@ -174,6 +224,7 @@ __all__ = [
     "posterior_histogram",
     "privacy_from_accuracy",
     "privacy_from_rounds",
+    "r_squared",
     "records_to_resolve",
     "records_to_settle",
     "refutes",

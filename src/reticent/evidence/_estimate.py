@@ -1,4 +1,4 @@
-"""A number that never travels without its interval."""
+"""Estimates: numbers that never travel without their intervals."""
 
 import math
 from collections.abc import Sequence
@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from reticent._check import in_open_unit
 from reticent.errors import InvalidInput
 
-__all__ = ["Estimate", "best_of", "split_level"]
+__all__ = ["Estimate", "Joint", "best_of", "split_level"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A value, the interval that holds the truth, and what the interval covers.
+    """A value, its confidence interval, and the randomness that the interval covers.
 
     Parameters
     ----------
@@ -21,9 +21,9 @@ class Estimate:
     low, high : float
         Ends of the confidence interval; ``low <= value <= high``.
     level : float
-        Chance, before the data were seen, that the interval holds the truth.
+        Probability, before the data were seen, that the interval contains the truth.
     method : str
-        How the interval was made.
+        How the interval was computed.
     covers : str
         Which randomness it covers: ``"product"`` (the draw of records, for this very
         product) or ``"trainer"`` (re-runs of the trainer as well).
@@ -50,7 +50,7 @@ class Estimate:
             )
 
     def __str__(self) -> str:
-        # A wide interval does not deserve a third digit.
+        # A third digit would suggest more precision than a wide interval has.
         digits = 2 if self.high - self.low > 0.05 else 3
         value, low, high = (
             _short(number, digits) for number in (self.value, self.low, self.high)
@@ -58,7 +58,7 @@ class Estimate:
         return f"{value} [{low}, {high}]"
 
     def stated(self, *, level: float, why: str) -> "Estimate":
-        """Return the same interval, stated at the joint level it was made for.
+        """Return the same interval, stated at the joint level for which it was computed.
 
         The interval must have been computed at ``split_level(level, k)`` for each of k
         statements; ``why`` says which statements share the level.
@@ -67,9 +67,9 @@ class Estimate:
 
 
 def split_level(level: float, statements: int) -> float:
-    """Return the level each of several statements needs so that all hold together.
+    """Return the level that each of several statements needs so that all hold together.
 
-    Bonferroni's inequality: the chances of being wrong add up at most.
+    By Bonferroni's inequality, the probability that any is wrong is at most the sum of theirs.
 
     Examples
     --------
@@ -80,12 +80,48 @@ def split_level(level: float, statements: int) -> float:
     return 1 - (1 - level) / max(1, statements)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Joint:
+    """A confidence level that several statements share.
+
+    Parameters
+    ----------
+    level : float
+        Probability that all of them hold together.
+    statements : int
+        Number of statements.
+
+    Examples
+    --------
+    >>> round(Joint(level=0.95, statements=5).each, 4)
+    0.99
+    """
+
+    level: float = 0.95
+    statements: int = 1
+
+    @property
+    def each(self) -> float:
+        """The level that each statement needs."""
+        return split_level(self.level, self.statements)
+
+    def times(self, choices: int) -> "Joint":
+        """Return the joint confidence if each statement is made for several choices, of which one is then picked."""
+        return replace(self, statements=self.statements * choices)
+
+    def state(self, estimate: Estimate) -> Estimate:
+        """Return an estimate that was computed at the level of each statement, stated at the level of all."""
+        return estimate.stated(
+            level=self.level, why=f"joint over {self.statements} statements"
+        )
+
+
 def best_of(estimates: Sequence[Estimate], *, level: float) -> Estimate:
     """Return an estimate of the largest of several quantities, paying for the choice.
 
-    If the intervals hold together with probability ``level`` (each was made at
-    :func:`split_level`), the largest truth lies between the largest low end and the
-    largest high end. The value is the largest observed one, which leans upwards.
+    If the intervals hold together with probability ``level`` (each was computed at
+    :func:`split_level`), the largest true value lies between the largest low end and the
+    largest high end. The value is the largest observed one, which is biased upwards.
 
     Examples
     --------
@@ -96,7 +132,7 @@ def best_of(estimates: Sequence[Estimate], *, level: float) -> Estimate:
     """
     if not estimates:
         raise InvalidInput(
-            "there is no estimate to choose the best of; run at least one attack."
+            "there are no estimates to choose the best from; run at least one attack."
         )
     return Estimate(
         value=max(e.value for e in estimates),

@@ -1,286 +1,129 @@
-"""Gather everything that is said about one product: the evidence of an audit."""
+"""Turn the scores of attacks into evidence, for everyone and for groups of people."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reticent.evidence._estimate import Estimate, best_of, split_level
-from reticent.evidence.calibration import Calibration
+from reticent.evidence._estimate import Estimate, Joint, best_of
+from reticent.evidence._gathered import AttackEvidence, GroupEvidence
+from reticent.evidence._scores import UnitGroups, UnitScores
 from reticent.evidence.epsilon import epsilon_lower_bound
-from reticent.evidence.histogram import Histogram
 from reticent.evidence.ltu import (
     ltu_accuracy,
     privacy_from_accuracy,
 )
-from reticent.evidence.pool import PoolEvidence
-from reticent.evidence.roc import RocPoint, exposed_share, roc_points, tpr_at_fpr
+from reticent.evidence.roc import exposed_share, roc_points, tpr_at_fpr
 from reticent.evidence.vulnerability import guesses, vulnerability
-from reticent.evidence.worst_case import WorstCase, worst_case_density
+from reticent.evidence.worst_case import worst_case_density
 
-__all__ = [
-    "AttackEvidence",
-    "Evidence",
-    "GroupEvidence",
-    "InsiderEvidence",
-    "RegimeEvidence",
-    "measure_attack",
-    "measure_groups",
-    "strongest",
-    "worst_privacy",
-]
+__all__ = ["Asked", "measure_attack", "measure_groups", "strongest", "worst_privacy"]
 
+# 33 false-positive rates, spaced evenly on a logarithmic axis: low rates matter most for privacy.
 ROC_RATES = tuple(float(f"{10**e:.3g}") for e in np.linspace(-4, np.log10(0.99), 33))
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttackEvidence:
-    """What one attack showed; its intervals hold jointly with those of the other attacks.
+class Asked:
+    """The questions that the scores of every attack must answer, and the confidence of the answers.
 
     Parameters
     ----------
-    name : str
-        The attack.
-    threat : str
-        Whose attack it is: ``"outsider"``.
-    auc : Estimate
-        LTU accuracy over all pairs, which is the area under the ROC curve.
-    privacy : Estimate
-        ``min(2 (1 - auc), 1)``.
-    tpr_at_fpr : Estimate
-        True-positive rate at the policy's false-positive rate ``fpr``.
-    exposed : Estimate
-        Share of members whose individual privacy is below the policy's value.
-    vulnerability : Estimate
-        TPR - FPR at a threshold learned on other records.
-    epsilon : Estimate
-        Lower bound on epsilon.
-    roc : tuple of RocPoint
-        The curve, each point with an interval of its own.
+    fpr : float
+        False-positive rate at which the true-positive rate is stated.
+    exposed_below : float
+        Individual privacy below which a member counts as exposed.
+    joint : Joint
+        The confidence of all statements about all attacks together.
     """
 
-    name: str
-    threat: str
-    auc: Estimate
-    privacy: Estimate
-    tpr_at_fpr: Estimate
-    fpr: float
-    exposed: Estimate
-    vulnerability: Estimate
-    epsilon: Estimate
-    roc: tuple[RocPoint, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class GroupEvidence:
-    """Privacy of the members of one group, judged by the strongest attack.
-
-    Parameters
-    ----------
-    name : str
-        The group.
-    members, nonmembers : int
-        Its size on either side.
-    privacy : Estimate
-        Privacy score; intervals hold jointly over groups.
-    vulnerability : Estimate
-        TPR - FPR of the attack's decisions inside the group, the threshold learned on other records of all groups.
-    worst_case : Estimate
-        The most that any adversary who sees the attack's score could reach inside the group.
-    """
-
-    name: str
-    members: int
-    nonmembers: int
-    privacy: Estimate
-    vulnerability: Estimate
-    worst_case: Estimate
-
-
-@dataclass(frozen=True, kw_only=True)
-class RegimeEvidence:
-    """Rounds of the retraining attacker in one regime."""
-
-    name: str
-    rounds: int
-    wins: float
-    privacy: Estimate
-
-
-@dataclass(frozen=True, kw_only=True)
-class InsiderEvidence:
-    """What the LTU insider achieves by retraining; ``privacy`` is that of the worst regime."""
-
-    regimes: tuple[RegimeEvidence, ...]
-    privacy: Estimate
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evidence:
-    """All bounded statements of an audit.
-
-    Parameters
-    ----------
-    utility : Estimate
-        Utility score on reserved records.
-    guessing_utility : float
-        Utility of always answering the most frequent class.
-    privacy, tpr_at_fpr, exposed : Estimate
-        Of the best attack of the outsider, paying for the choice.
-    attacks : tuple of AttackEvidence
-        Every attack that was run.
-    epsilon : Estimate
-        Largest lower bound on epsilon.
-    epsilon_ceiling : float
-        Largest bound any attack on so many records could have given.
-    smallest_leak : float
-        LTU accuracy this audit tells from chance with 80 % power.
-    members, nonmembers : int
-        Independent units on the two sides.
-    groups : tuple of GroupEvidence
-        Privacy by group.
-    insider : InsiderEvidence or None
-        The retraining attacker, if it was run.
-    scores : Histogram
-        Scores of the strongest attack.
-    individual : Histogram
-        Individual privacy of members (and, for comparison, of non-members).
-    calibration : Calibration or None
-        Of the attack that predicts probabilities of membership.
-    theorems : mapping of str to float
-        pR, pD, eR, eD and the LTU accuracies that Theorems 1 and 2 guarantee by the 0-1
-        loss and by the loss.
-    worst_case : tuple of WorstCase
-        The most that any adversary could reach, by what it sees of an answer.
-    subgroup_aware : Estimate or None
-        The same for one who sees the strongest attack's score and the group.
-    vulnerability_bound : float or None
-        The largest vulnerability that the claimed epsilon allows.
-    pool : PoolEvidence or None
-        What many models tell, if they were trained.
-    """
-
-    utility: Estimate
-    guessing_utility: float
-    privacy: Estimate
-    tpr_at_fpr: Estimate
-    exposed: Estimate
-    attacks: tuple[AttackEvidence, ...]
-    epsilon: Estimate
-    epsilon_ceiling: float
-    smallest_leak: float
-    members: int
-    nonmembers: int
-    groups: tuple[GroupEvidence, ...]
-    insider: InsiderEvidence | None
-    scores: Histogram
-    individual: Histogram
-    calibration: Calibration | None
-    theorems: Mapping[str, float]
-    worst_case: tuple[WorstCase, ...]
-    subgroup_aware: Estimate | None
-    vulnerability_bound: float | None
-    pool: PoolEvidence | None
+    fpr: float = 0.001
+    exposed_below: float = 0.1
+    joint: Joint = Joint()  # noqa: RUF009 (it is frozen)
 
 
 def measure_attack(
     name: str,
-    members: NDArray[np.float64],
-    nonmembers: NDArray[np.float64],
+    scores: UnitScores,
     *,
-    fpr: float,
-    exposed_below: float,
-    level: float,
-    statements: int,
+    asked: Asked,
+    family: str = "queries",
     rng: np.random.Generator,
 ) -> AttackEvidence:
-    """Turn one attack's scores into statements.
+    """Turn the scores of one attack into evidence.
 
     Parameters
     ----------
     name : str
-        The attack.
-    members, nonmembers : array of float
-        Its scores, one per unit, larger meaning more like a member.
-    fpr, exposed_below : float
-        What the policy asks about.
-    level : float
-        Joint confidence of all statements of the audit.
-    statements : int
-        How many statements share it.
+        Name of the attack.
+    scores : UnitScores
+        Scores of the attack, larger meaning more like a member.
+    asked : Asked
+        Rates and joint confidence.
+    family : str
+        What the attacker does besides querying.
     rng : numpy.random.Generator
         For the halves on which decision thresholds are learned.
     """
-    each = split_level(level, statements)
-    why = f"joint over {statements} statements"
-
-    def joint(estimate: Estimate) -> Estimate:
-        return estimate.stated(level=level, why=why)
-
+    members, nonmembers = scores.members, scores.nonmembers
+    each, joint = asked.joint.each, asked.joint.state
     accuracy = joint(ltu_accuracy(members, nonmembers, level=each))
     called, called_out = guesses(members, nonmembers, rng=rng)
     return AttackEvidence(
         name=name,
-        threat="outsider",
+        family=family,
         auc=accuracy,
         privacy=privacy_from_accuracy(accuracy),
-        tpr_at_fpr=joint(tpr_at_fpr(members, nonmembers, fpr=fpr, level=each)),
-        fpr=fpr,
+        tpr_at_fpr=joint(tpr_at_fpr(members, nonmembers, fpr=asked.fpr, level=each)),
+        fpr=asked.fpr,
         exposed=joint(
-            exposed_share(members, nonmembers, below=exposed_below, level=each)
+            exposed_share(members, nonmembers, below=asked.exposed_below, level=each)
         ),
         vulnerability=joint(vulnerability(called, called_out, level=each)),
         epsilon=joint(epsilon_lower_bound(members, nonmembers, level=each)),
-        roc=tuple(roc_points(members, nonmembers, fprs=ROC_RATES, level=level)),
+        roc=tuple(
+            roc_points(members, nonmembers, fprs=ROC_RATES, level=asked.joint.level)
+        ),
     )
 
 
 def measure_groups(
-    members: NDArray[np.float64],
-    nonmembers: NDArray[np.float64],
-    member_groups: NDArray[np.str_],
-    nonmember_groups: NDArray[np.str_],
+    scores: UnitScores,
+    groups: UnitGroups,
     *,
     smallest: int,
-    level: float,
-    statements: int,
+    joint: Joint,
     rng: np.random.Generator,
 ) -> tuple[GroupEvidence, ...]:
-    """Return the privacy of each large enough group; intervals hold jointly over groups and statements.
+    """Return the privacy of each group that is large enough; intervals hold jointly over groups and statements.
 
     Parameters
     ----------
-    members, nonmembers : array of float
-        Scores of the strongest attack, one per unit.
-    member_groups, nonmember_groups : array of str
+    scores : UnitScores
+        Scores of the strongest attack.
+    groups : UnitGroups
         Group of each unit.
     smallest : int
-        Fewest members, and fewest non-members, of a group that is named.
-    level : float
-        Joint confidence.
-    statements : int
-        Other statements that share it.
+        Smallest number of members, and of non-members, that a group must have to be named.
+    joint : Joint
+        The confidence, shared with other statements.
     rng : numpy.random.Generator
         For the halves on which the decision threshold is learned, and for permutations.
     """
+    members, nonmembers = scores.members, scores.nonmembers
+    member_groups, nonmember_groups = groups.members, groups.nonmembers
     called, called_out = guesses(members, nonmembers, rng=rng)
-    names = [
-        str(name)
-        for name in np.unique(np.concatenate([member_groups, nonmember_groups]))
-        if min((member_groups == name).sum(), (nonmember_groups == name).sum())
-        >= smallest
-    ]
-    each = split_level(level, statements * max(1, len(names)))
+    names = groups.names(smallest=smallest)
+    each, level = joint.times(max(1, len(names))).each, joint.level
     why = f"joint over {len(names)} groups"
-    made = []
+    evidence = []
     for name in names:
         inside, outside = member_groups == name, nonmember_groups == name
         accuracy = ltu_accuracy(members[inside], nonmembers[outside], level=each)
         worst = worst_case_density(
             members[inside], nonmembers[outside], feature="score", level=each, rng=rng
         )
-        made.append(
+        evidence.append(
             GroupEvidence(
                 name=name,
                 members=int(inside.sum()),
@@ -292,7 +135,7 @@ def measure_groups(
                 worst_case=worst.estimate.stated(level=level, why=why),
             )
         )
-    return tuple(made)
+    return tuple(evidence)
 
 
 def strongest(attacks: Sequence[AttackEvidence]) -> AttackEvidence:
@@ -303,7 +146,7 @@ def strongest(attacks: Sequence[AttackEvidence]) -> AttackEvidence:
 def worst_privacy(privacies: Sequence[Estimate], *, level: float) -> Estimate:
     """Return an estimate of the smallest of several privacy scores, paying for the choice.
 
-    The mirror image of :func:`best_of`: joint intervals, smallest low and smallest high end.
+    This is the mirror image of :func:`best_of`: from joint intervals, it takes the smallest low and the smallest high end.
     """
     mirrored = [
         Estimate(

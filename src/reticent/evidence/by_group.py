@@ -1,4 +1,4 @@
-"""Any measure of members and non-members, group by group."""
+"""Compute any measure of members and non-members separately for each group."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ Measure = Callable[[NDArray[np.float64], NDArray[np.float64], float], Estimate]
 
 @dataclass(frozen=True, kw_only=True)
 class ByGroup:
-    """A measure of each group; intervals hold together.
+    """A measure of each group; the intervals hold together.
 
     Parameters
     ----------
     names : tuple of str
         The groups, sorted.
     members, nonmembers : tuple of int
-        Their sizes.
+        Number of members and of non-members in each group.
     estimates : tuple of Estimate
-        The measure of each.
+        The measure of each group.
     """
 
     names: tuple[str, ...]
@@ -34,7 +34,7 @@ class ByGroup:
     estimates: tuple[Estimate, ...]
 
     def columns(self) -> dict[str, list[object]]:
-        """Return columns of equal length: ``pandas.DataFrame(found.columns())`` is a frame."""
+        """Return columns of equal length, as ``pandas.DataFrame(result.columns())`` takes them."""
         return {
             "group": list(self.names),
             "members": list(self.members),
@@ -45,7 +45,7 @@ class ByGroup:
         }
 
     def difference(self) -> Estimate:
-        """Return the largest value less the smallest; its low end is 0 when all intervals overlap."""
+        """Return the largest value minus the smallest; its low end is 0 when all intervals overlap."""
         values = [e.value for e in self.estimates]
         return Estimate(
             value=max(values) - min(values),
@@ -76,25 +76,25 @@ def by_group(
     Parameters
     ----------
     measure : callable
-        From the members' values, the non-members' values and a confidence to an estimate, for example
+        Maps the members' values, the non-members' values and a confidence level to an estimate, for example
         ``lambda d, r, level: ltu_accuracy(d, r, level=level)``.
     members, nonmembers : array-like, one entry (or row) per record
-        What is measured.
+        Values from which the measure is computed.
     member_groups, nonmember_groups : array-like
         Group of each record.
     level : float
         Confidence of all intervals together (Bonferroni).
     smallest : int
-        Fewest members, and fewest non-members, a group must have to be named.
+        Smallest number of members, and of non-members, that a group must have to be named.
 
     Examples
     --------
     >>> from reticent.evidence import ltu_accuracy
     >>> rng = np.random.default_rng(0)
     >>> group = np.arange(200) % 2
-    >>> found = by_group(lambda d, r, level: ltu_accuracy(d, r, level=level),
-    ...                  rng.normal(2 * group), rng.normal(size=200), group, group, level=0.95)
-    >>> found.names, [round(e.value, 1) for e in found.estimates], found.difference().low > 0
+    >>> result = by_group(lambda d, r, level: ltu_accuracy(d, r, level=level),
+    ...                   rng.normal(2 * group), rng.normal(size=200), group, group, level=0.95)
+    >>> result.names, [round(e.value, 1) for e in result.estimates], result.difference().low > 0
     (('0', '1'), [0.5, 0.9], True)
     """
     d, r = np.asarray(members), np.asarray(nonmembers)
@@ -103,7 +103,7 @@ def by_group(
     )
     if len(d) != len(d_group) or len(r) != len(r_group):
         raise InvalidInput(
-            f"{len(d)} members and {len(r)} non-members do not fit {len(d_group)} and {len(r_group)} groups; pass one per "
+            f"{len(d)} members and {len(r)} non-members do not fit {len(d_group)} and {len(r_group)} groups; pass one group per "
             "record."
         )
     names = [
@@ -113,7 +113,7 @@ def by_group(
     ]
     if not names:
         raise InvalidInput(
-            f"no group has {smallest} members and as many non-members, so none can be named; join groups."
+            f"no group has {smallest} members and as many non-members, so none can be named; merge small groups."
         )
     each = split_level(level, len(names))
     why = f"joint over {len(names)} groups"

@@ -1,4 +1,4 @@
-"""Whether a predicted probability of membership means what it says.
+"""Test whether predicted probabilities of membership come true as often as they say.
 
 References
 ----------
@@ -22,7 +22,7 @@ __all__ = ["Calibration", "CalibrationBin", "calibration"]
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationBin:
-    """Records with similar predictions: what was predicted, and how many were members."""
+    """Records with similar predictions: the mean prediction and the share that were members."""
 
     predicted: float
     observed: Estimate
@@ -31,13 +31,13 @@ class CalibrationBin:
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """A calibration curve and a test of the diagonal.
+    """A calibration curve and a test against the diagonal.
 
     Parameters
     ----------
     bins : tuple of CalibrationBin
-        From the lowest to the highest prediction, of about equal size; their intervals
-        hold together.
+        Bins of about equal size, from the lowest to the highest prediction; their
+        intervals hold together.
     p_value : float
         Spiegelhalter's test [1]_ that the predictions are calibrated.
     """
@@ -81,7 +81,7 @@ def calibration(
     order = np.argsort(p, kind="stable")
     groups = [g for g in np.array_split(order, min(bins, len(p))) if len(g)]
     each = split_level(level, len(groups))
-    made = tuple(
+    observed_bins = tuple(
         CalibrationBin(
             predicted=round(float(p[g].mean()), 12),
             observed=clopper_pearson(int(y[g].sum()), len(g), level=each).stated(
@@ -91,11 +91,11 @@ def calibration(
         )
         for g in groups
     )
-    # Under calibration sum((y - p)(1 - 2p)) has mean 0 and variance sum((1-2p)^2 p (1-p)).
+    # If the predictions are calibrated, sum((y - p)(1 - 2p)) has mean 0 and variance sum((1-2p)^2 p (1-p)).
     spread = float(np.sqrt(np.sum((1 - 2 * p) ** 2 * p * (1 - p))))
     excess = float(np.sum((y - p) * (1 - 2 * p)))
     if spread == 0:
         p_value = 1.0 if abs(excess) < 1e-9 else 0.0
     else:
         p_value = float(2 * ndtr(-abs(round(excess, 9)) / spread))
-    return Calibration(bins=made, p_value=min(1.0, p_value))
+    return Calibration(bins=observed_bins, p_value=min(1.0, p_value))

@@ -1,8 +1,8 @@
-"""Do groups differ? Tests over repeated audits that resample the same records.
+"""Test whether groups differ, over repeated audits that resample the same records.
 
 The repeats of an experiment draw their parts from one table, so they are not independent: a plain
-t-test or analysis of variance over repeats mistakes the accidents of that table for a difference between
-groups and rejects far too often. The corrections here widen the error by the overlap of the
+t-test or analysis of variance over repeats mistakes the peculiarities of that table for a difference between
+groups and rejects far too often. The corrections here widen the error according to the overlap of the
 repeats.
 
 References
@@ -12,7 +12,7 @@ References
 .. [3] Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Stat. 6, 1979.
 .. [4] Benjamini & Hochberg, "Controlling the false discovery rate", J. R. Stat. Soc. B 57, 1995.
 .. [5] O'Dell, thesis on disparate vulnerability, section on repeated measures.
-.. [6] Owen, "The pigeonhole bootstrap", Annals of Applied Statistics 1, 2007, Section 3: variance of a
+.. [6] Owen, "The pigeonhole bootstrap", Annals of Applied Statistics 1, 2007, Section 3, for the variance of a
    mean over crossed rows and columns.
 """
 
@@ -43,7 +43,7 @@ __all__ = [
 
 
 class Correction(StrEnum):
-    """How p-values of several tests are adjusted, by its right name."""
+    """How the p-values of several tests are adjusted."""
 
     HOLM = "Holm"
     BONFERRONI = "Bonferroni"
@@ -60,13 +60,13 @@ class Anova:
     f : float
         The ratio of variances, corrected for the overlap of repeats.
     freedom : tuple of float
-        Its degrees of freedom, multiplied by ``epsilon``.
+        Degrees of freedom of F, multiplied by ``epsilon``.
     epsilon : float
         Greenhouse and Geisser's measure of sphericity [2]_, 1/(groups - 1) to 1.
     p_value : float
-        Chance of so large an F if no group differs.
+        Probability of an F this large if no group differs.
     eta_squared : float
-        Partial effect size: share of variance due to groups, subjects left out.
+        Partial effect size: share of the variance due to groups, without that between subjects.
     """
 
     f: float
@@ -78,18 +78,18 @@ class Anova:
 
 @dataclass(frozen=True, kw_only=True)
 class PairDifference:
-    """One group against another.
+    """The difference between two groups.
 
     Parameters
     ----------
     first, second : str
         The groups.
     difference : Estimate
-        Mean of first minus second; intervals of all pairs hold together.
+        Mean of first minus second; the intervals of all pairs hold together.
     effect : float
         The mean difference over its standard deviation between repeats (Cohen's d).
     p_value, adjusted : float
-        Of "no difference", by itself and adjusted for the number of pairs.
+        P-value of "no difference", alone and adjusted for the number of pairs.
     """
 
     first: str
@@ -104,7 +104,7 @@ def anova(values: ArrayLike, *, overlap: float) -> Anova:
     r"""Test whether groups differ over repeats that share records.
 
     With r repeats that have a share :math:`\rho` of records in common, the variance of a mean
-    over repeats is not :math:`\sigma^2/r` but, in terms of the spread seen between
+    over repeats is not :math:`\sigma^2/r` but, in terms of the observed variance between
     repeats, :math:`(1/r + \rho/(1-\rho))\,s^2` (Eq. 9 of [1]_, where
     :math:`\rho/(1-\rho) = n_{test}/n_{train}`). F is divided by
     :math:`1 + r\rho/(1-\rho)` accordingly. ``overlap=0`` is the ordinary test.
@@ -114,8 +114,8 @@ def anova(values: ArrayLike, *, overlap: float) -> Anova:
     values : array-like, shape (repeats, groups)
         A measure for each group in each repeat.
     overlap : float
-        Expected share of the records judged in one repeat that are judged in another, in
-        [0, 1).
+        Expected share of the records judged in one repeat that are also judged in another,
+        in [0, 1).
 
     Examples
     --------
@@ -131,10 +131,11 @@ def anova(values: ArrayLike, *, overlap: float) -> Anova:
     subjects = g * float(((v.mean(axis=1) - grand) ** 2).sum())
     error = float(((v - grand) ** 2).sum()) - between - subjects
     freedom = (g - 1.0, (g - 1.0) * (r - 1.0))
+    # An error this small is nothing but rounding.
     if error <= 1e-15 * max(1.0, between):
         raise InvalidInput(
-            "the repeats do not differ at all, so there is no error to compare groups with; check that each "
-            "repeat draws anew."
+            "the repeats do not differ at all, so there is no error to compare the groups with; check that each "
+            "repeat draws a new sample."
         )
     widened = 1 + r * _widening(overlap)
     f = between / freedom[0] / (error / freedom[1]) / widened
@@ -212,9 +213,9 @@ class Crossed:
     names : tuple of str
         The groups.
     vulnerability : tuple of Estimate
-        Of each group, mean over models; intervals hold together.
+        Mean vulnerability of each group over the models; intervals hold together.
     by_model : tuple of tuple of float
-        The same for each model, one row a model.
+        Vulnerability of each group for each model, one row per model.
     chi_square, p_value : float
         Wald's test that no group differs from another.
     pairs : tuple of PairDifference
@@ -241,27 +242,27 @@ def crossed(
 ) -> Crossed:
     r"""Test whether groups differ in vulnerability over models that judge the same records.
 
-    A record j has the value :math:`a_j`, how often it is called a member by models that were trained on it
-    less how often by models that were not; a group's vulnerability is about the mean of its records'. Records
+    A record j has the value :math:`a_j`: how often it is called a member by models that were trained on it,
+    minus how often by models that were not. The vulnerability of a group is about the mean over its records. Records
     are independent people, models are independent trainings, and every model judges many records. The
     variance of a mean over such a crossed table is the variance between records plus the
-    variance between models less what both contain, the noise of single answers (Section 3 of [6]_).
-    Unlike a test over repeats alone it does not take the accidents of one table for a difference between
-    groups, and unlike the correction of :func:`anova` by the overlap it does not give up nearly all power.
+    variance between models, minus the noise of single answers, which both contain (Section 3 of [6]_).
+    Unlike a test over repeats alone, this one does not mistake the peculiarities of one table for a difference between
+    groups; unlike the correction of :func:`anova` by the overlap, it does not give up nearly all power.
 
     Parameters
     ----------
     called : array of bool, shape (models, records)
-        Whether the attack on a model calls a record its member.
+        Whether the attack on a model calls a record a member.
     masks : array of bool, shape (models, records)
-        Whether it is one.
+        Whether the record is a member of the model.
     groups : array-like, shape (records,)
         Group of each record.
     judged : array of bool, shape (models, records), optional
-        Which answers count; by default all.
+        Which answers count; all of them by default.
     clusters : array of int, shape (models,), optional
         Models that depend on each other, such as those trained on complementary halves, have the same number;
-        by default each model stands alone.
+        by default all models are independent.
     level : float
         Confidence of the intervals of the groups together, and of those of the pairs together.
     correction : Correction
@@ -273,8 +274,8 @@ def crossed(
     >>> masks = rng.random((40, 300)) < 0.5
     >>> group = np.arange(300) % 2
     >>> called = rng.random((40, 300)) < np.where(masks, 0.5 + 0.2 * group, 0.5)
-    >>> found = crossed(called, masks, group, level=0.95)
-    >>> found.p_value < 0.001, [round(v.value, 1) + 0.0 for v in found.vulnerability]
+    >>> result = crossed(called, masks, group, level=0.95)
+    >>> result.p_value < 0.001, [round(v.value, 1) + 0.0 for v in result.vulnerability]
     (True, [0.0, 0.2])
     """
     group = np.asarray(groups)
@@ -285,34 +286,36 @@ def crossed(
     if not called.shape == masks.shape == judged.shape == shape:
         raise InvalidInput(
             f"decisions {called.shape}, masks {masks.shape}, {len(cluster)} clusters and {len(group)} groups do not fit "
-            "together; pass one row a model and one column a record."
+            "together; pass one row per model and one column per record."
         )
     inside, outside = masks & judged, ~masks & judged
     count_in, count_out = inside.sum(axis=0), outside.sum(axis=0)
     if len(names) < 2 or len(np.unique(cluster)) < 3:
         raise InvalidInput(
-            f"{len(names)} groups and {len(masks)} models are too few to compare; at least two groups and three models that "
-            "do not depend on each other are needed."
+            f"{len(names)} groups and {len(masks)} models are too few to compare; pass at least two groups, and three models that "
+            "do not depend on each other."
         )
     usable = (count_in >= 2) & (count_out >= 2)
     means, by_model = np.empty(len(names)), np.empty((len(masks), len(names)))
     records, answers = np.empty(len(names)), np.empty(len(names))
     for k, name in enumerate(names):
-        its = (group.astype(str) == name) & usable
-        n = int(its.sum())
+        in_group = (group.astype(str) == name) & usable
+        n = int(in_group.sum())
         if n < 2:
             raise InvalidInput(
-                f"the group {name!r} has {n} records that are inside and outside of at least two models each; leave it out or "
-                "train more models."
+                f"the group {name!r} has {n} records that at least two models were trained on and two were not; at least 2 are "
+                "needed, so leave the group out or train more models."
             )
-        rate_in, rate_out = (_rate(called, side, its) for side in (inside, outside))
+        rate_in, rate_out = (
+            _rate(called, side, in_group) for side in (inside, outside)
+        )
         by_model[:, k] = rate_in - rate_out
         means[k] = by_model[:, k].mean()
-        # A model whose attack calls nearly everybody a member says nothing of a record: its own rate is
-        # taken off before records are compared.
-        centred = called[:, its] - ((rate_in + rate_out) / 2)[:, None]
-        mean_in, noise_in = _mean_and_error(centred, inside[:, its])
-        mean_out, noise_out = _mean_and_error(centred, outside[:, its])
+        # A model whose attack calls nearly everybody a member says nothing about a single record, so the rate of each
+        # model is subtracted before records are compared.
+        centred = called[:, in_group] - ((rate_in + rate_out) / 2)[:, None]
+        mean_in, noise_in = _mean_and_error(centred, inside[:, in_group])
+        mean_out, noise_out = _mean_and_error(centred, outside[:, in_group])
         records[k] = (mean_in - mean_out).var(ddof=1) / n
         answers[k] = (noise_in + noise_out).mean() / n
     tied = np.array([by_model[cluster == c].mean(axis=0) for c in np.unique(cluster)])
@@ -322,10 +325,10 @@ def crossed(
     contrast = np.eye(len(names))[:-1] - np.eye(len(names))[1:]
     gaps = contrast @ means
     q = len(names) - 1
-    # A hair on the diagonal: an attack that is always right has no spread at all.
+    # The small diagonal keeps the matrix invertible for an attack that is always right, which has no spread.
     spread = contrast @ covariance @ contrast.T + 1e-12 * np.eye(q)
     chi_square = float(gaps @ np.linalg.solve(spread, gaps))
-    # Hotelling's scale: the covariance between models rests on r of them.
+    # Hotelling's scale, because the covariance between models is estimated from only r of them.
     scaled = chi_square * max(r - q, 1) / (q * max(r - 1, 1))
     each = split_level(level, len(names))
     reach = float(stdtrit(r - 1, 1 - (1 - each) / 2))
@@ -350,17 +353,17 @@ def crossed(
 
 
 def _rate(
-    called: NDArray[np.bool_], side: NDArray[np.bool_], its: NDArray[np.bool_]
+    called: NDArray[np.bool_], side: NDArray[np.bool_], in_group: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Return how often each model's attack calls the records of one side and group members."""
-    hits: NDArray[np.int64] = (called & side)[:, its].sum(axis=1)
-    return np.asarray(hits / np.maximum(side[:, its].sum(axis=1), 1))
+    """Return how often each model's attack says "member" of the records of a group on one side."""
+    hits: NDArray[np.int64] = (called & side)[:, in_group].sum(axis=1)
+    return np.asarray(hits / np.maximum(side[:, in_group].sum(axis=1), 1))
 
 
 def _mean_and_error(
     values: NDArray[np.float64], side: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return each record's mean over the models of one side, and that mean's variance."""
+    """Return the mean of each record over the models of one side, and the variance of that mean."""
     count = side.sum(axis=0)
     mean = np.where(side, values, 0.0).sum(axis=0) / count
     squares = np.where(side, (values - mean) ** 2, 0.0).sum(axis=0)
@@ -399,7 +402,7 @@ def _differences(
     correction: Correction,
     method: str,
 ) -> list[PairDifference]:
-    """Return pairs from rows of two groups, their gap, its half interval, effect and p-value."""
+    """Return the pairs, given as rows of two groups, their gap, half its interval, the effect and the p-value."""
     adjusted = adjust([row[-1] for row in rows], correction)
     return [
         PairDifference(
@@ -422,10 +425,10 @@ def _differences(
 
 
 def adjust(p_values: Sequence[float], correction: Correction) -> NDArray[np.float64]:
-    """Return p-values adjusted for their number.
+    """Return p-values adjusted for the number of tests.
 
-    Holm [3]_ and Bonferroni bound the chance of any false alarm; Benjamini and Hochberg [4]_ bound
-    the expected share of false alarms among alarms, which is less.
+    Holm [3]_ and Bonferroni bound the probability of any false alarm; Benjamini and Hochberg [4]_ bound
+    the expected share of false alarms among the alarms, which is a weaker protection.
 
     Examples
     --------
@@ -454,8 +457,8 @@ def adjust(p_values: Sequence[float], correction: Correction) -> NDArray[np.floa
 def vulnerability_bound(epsilon: float, delta: float = 0.0) -> float:
     r"""Return the largest vulnerability, or disparity, that (epsilon, delta)-privacy allows.
 
-    The tight bound :math:`(e^\varepsilon - 1 + 2\delta)/(e^\varepsilon + 1)`. (The source [5]_ gives
-    :math:`e^\varepsilon - 1`, which exceeds 1 beyond epsilon 0.69.)
+    This is the tight bound :math:`(e^\varepsilon - 1 + 2\delta)/(e^\varepsilon + 1)`. (The source [5]_ gives
+    :math:`e^\varepsilon - 1`, which exceeds 1 for an epsilon above 0.69.)
 
     Examples
     --------
@@ -464,7 +467,7 @@ def vulnerability_bound(epsilon: float, delta: float = 0.0) -> float:
     """
     if epsilon < 0 or not 0 <= delta < 1:
         raise InvalidInput(
-            f"epsilon is {epsilon} and delta {delta}; epsilon must be at least 0 and delta lie in [0, 1)."
+            f"epsilon must be at least 0 and delta must lie in [0, 1), got {epsilon} and {delta}."
         )
     return min(1.0, float(np.tanh(epsilon / 2) + 2 * delta / (np.exp(epsilon) + 1)))
 
@@ -473,8 +476,8 @@ def _table(values: ArrayLike) -> NDArray[np.float64]:
     v = np.asarray(values, dtype=np.float64)
     if v.ndim != 2 or v.shape[0] < 3 or v.shape[1] < 2 or not np.isfinite(v).all():
         raise InvalidInput(
-            f"values of shape {v.shape} must be finite, one row a repeat (at least 3), one column a group (at "
-            "least 2)."
+            f"values must be finite, with one row per repeat (at least 3) and one column per group (at least 2), got shape "
+            f"{v.shape}; pass such a table."
         )
     return v
 
@@ -486,7 +489,7 @@ def _widening(overlap: float) -> float:
 
 
 def _sphericity(v: NDArray[np.float64]) -> float:
-    """Return the epsilon of Greenhouse and Geisser from the doubly centred covariance."""
+    """Return the epsilon of Greenhouse and Geisser [2]_, from the doubly centred covariance."""
     covariance = np.cov(v, rowvar=False)
     centred = (
         covariance

@@ -1,4 +1,4 @@
-"""A lower bound on epsilon from one product's scores, which pays for its threshold.
+"""A lower bound on epsilon from the scores of one product, which pays for the choice of its threshold.
 
 References
 ----------
@@ -17,7 +17,7 @@ from reticent.errors import InvalidInput
 from reticent.evidence._estimate import Estimate
 from reticent.evidence.proportion import lower_limit
 
-__all__ = ["epsilon_ceiling", "epsilon_lower_bound"]
+__all__ = ["epsilon_ceiling", "epsilon_from_guesses", "epsilon_lower_bound"]
 
 
 def epsilon_lower_bound(
@@ -31,16 +31,16 @@ def epsilon_lower_bound(
     r"""Return an epsilon that the training exceeds with confidence ``level``.
 
     If training is :math:`(\varepsilon, \delta)`-differentially private (add/remove one
-    record) and every record was a member by a coin of its own, then whatever the product
-    shows, the number of right guesses among r is stochastically smaller than
+    record) and an independent coin decided for every record whether it is a member, then
+    whatever the product shows, the number of right guesses among r is stochastically smaller than
     binomial(r, :math:`\pi e^\varepsilon/(\pi e^\varepsilon + 1 - \pi)`), up to a term in
-    :math:`\delta` (Theorem 5.2 of [1]_); :math:`\pi` is the share guessed for among all
+    :math:`\delta` (Theorem 5.2 of [1]_); :math:`\pi` is the share of the guessed side among all
     records. The attack may guess "member" for its r highest scores or "non-member" for its
-    r lowest, r a power of two; each of these choices gets an equal part of the error
+    r lowest, where r is a power of two; each of these choices gets an equal part of the error
     (Bonferroni), so the choice is paid for. Ties across the r-th score count as wrong.
 
-    The bound speaks of the records of *this* audit as members by chance: it holds for a
-    product trained on a random part of the table. ``high`` is always infinite: an attack
+    The bound treats the records of this audit as members by chance: it holds for a
+    product trained on a random part of the table. ``high`` is always infinite, because an attack
     cannot bound a leak from above.
 
     Parameters
@@ -52,12 +52,12 @@ def epsilon_lower_bound(
     delta : float
         The delta of the claim, in [0, 1).
     prior : float, optional
-        Probability that a record's coin made it a member; without it, the share of members.
+        Probability with which a record was made a member; the share of members if not given.
 
     Returns
     -------
     Estimate
-        ``value`` and ``low`` are the bound (0 if nothing was shown), ``high`` is infinite.
+        ``value`` and ``low`` are the bound (0 if the attack showed nothing), ``high`` is infinite.
 
     Examples
     --------
@@ -70,22 +70,25 @@ def epsilon_lower_bound(
     d, r = as_scores(members, "members"), as_scores(nonmembers, "non-members")
     in_open_unit(level, "level")
     if not 0 <= delta < 1:
-        raise InvalidInput(f"delta is {delta!r} but must lie in [0, 1).")
+        raise InvalidInput(f"delta must lie in [0, 1), got {delta!r}.")
     total = len(d) + len(r)
     prior = len(d) / total if prior is None else in_open_unit(prior, "prior")
     counts = _guess_counts(total)
     miss = (1 - level) / (2 * len(counts))
     best = 0.0
-    for own, other, share in ((d, r, prior), (-r, -d, 1 - prior)):
-        descending = np.sort(np.concatenate([own, other]))[::-1]
-        own_sorted = np.sort(own)
+    for guessed, others, share in ((d, r, prior), (-r, -d, 1 - prior)):
+        descending = np.sort(np.concatenate([guessed, others]))[::-1]
+        ascending = np.sort(guessed)
         for count in counts:
             # Every record above the next score is guessed; those tied with it are not,
             # but the attack still owes `count` guesses: they count as wrong.
             cut = descending[count] if count < total else -np.inf
-            right = len(own) - int(np.searchsorted(own_sorted, cut, side="right"))
+            right = len(guessed) - int(np.searchsorted(ascending, cut, side="right"))
             best = max(
-                best, _bound(min(right, count), count, total, share, miss, delta)
+                best,
+                epsilon_from_guesses(
+                    min(right, count), count, total, share, miss, delta
+                ),
             )
     return Estimate(
         value=best,
@@ -97,9 +100,9 @@ def epsilon_lower_bound(
 
 
 def epsilon_ceiling(members: int, nonmembers: int, *, level: float) -> float:
-    """Return the largest epsilon that any attack on so many records could have shown.
+    """Return the largest lower bound on epsilon that any attack on this many records could have shown.
 
-    A bound far below a claim refutes nothing if this ceiling is below the claim too.
+    If this ceiling is below a claimed epsilon, no attack on these records could have refuted the claim.
 
     Examples
     --------
@@ -111,20 +114,21 @@ def epsilon_ceiling(members: int, nonmembers: int, *, level: float) -> float:
     counts = _guess_counts(total)
     miss = (1 - level) / (2 * len(counts))
     return max(
-        _bound(min(count, own), count, total, share, miss, 0.0)
-        for own, share in ((members, prior), (nonmembers, 1 - prior))
+        epsilon_from_guesses(min(count, size), count, total, share, miss, 0.0)
+        for size, share in ((members, prior), (nonmembers, 1 - prior))
         for count in counts
     )
 
 
 def _guess_counts(total: int) -> list[int]:
+    # Powers of two from 4 on: fewer guesses show hardly anything, and each further count costs part of the error.
     return [2**k for k in range(2, int(np.log2(total)) + 1)] or [total]
 
 
-def _bound(
+def epsilon_from_guesses(
     right: int, count: int, total: int, share: float, miss: float, delta: float
 ) -> float:
-    """Return the epsilon at which so many right guesses would just be this unlikely."""
+    """Return the epsilon at which ``right`` or more right guesses have the probability ``miss``."""
     floor = lower_limit(float(right), count, miss)
     if floor <= share:
         return 0.0
@@ -143,7 +147,7 @@ def _bound(
 def _p_value(
     right: int, count: int, total: int, share: float, epsilon: float, delta: float
 ) -> float:
-    """Chance of so many right guesses under (epsilon, delta): Theorem 5.2 of [1]_."""
+    """Bound the probability of this many right guesses under (epsilon, delta): Theorem 5.2 of [1]_."""
     success = float(expit(logit(share) + epsilon))
     tail = float(binom.sf(right - 1, count, success))
     steps = np.arange(1, right + 1)

@@ -1,4 +1,4 @@
-"""Three epsilons side by side: what is claimed, what the recipe truly guarantees, and what was shown at least."""
+"""Three epsilons side by side: the claimed one, the proven one, and the audited lower bound."""
 
 from dataclasses import dataclass
 
@@ -14,25 +14,25 @@ class Epsilons:
     Parameters
     ----------
     delta : float
-        At which all three are stated.
+        The delta at which all three are stated.
     relation : str
         When two tables are neighbours.
     claimed : float or None
-        What whoever trained the product says; None if nothing is said.
+        The epsilon claimed by whoever trained the product; None if there is no claim.
     claimed_by : str
-        Who says so, and how it was accounted.
+        Who makes the claim, and how it was accounted.
     proven : float or None
-        What the recipe guarantees by its privacy loss distribution; None if it guarantees nothing, or if the
-        recipe is not known.
+        The epsilon that the recipe guarantees by its privacy loss distribution; None if it guarantees nothing, or if
+        the recipe is not known.
     proven_by : str
-        Where the proven one comes from, or why there is none.
+        Where the proven epsilon comes from, or why there is none.
     audited : Estimate
-        An epsilon that is exceeded with confidence; its upper end is always infinite.
+        A lower bound on epsilon, at its confidence; the upper end is always infinite.
     ceiling : float
-        About what this way of auditing shows of a training in which everything is as stated and every step uses up its bound;
-        by luck a bound may lie a little above.
+        About the lower bound that this audit gives for a training in which everything is as stated and every step uses
+        its whole sensitivity bound; by luck the audited bound may lie a little above it.
     method : str
-        How it was audited.
+        How the training was audited.
     """
 
     delta: float
@@ -47,5 +47,5 @@ class Epsilons:
 
     @property
     def refuted(self) -> bool:
-        """Whether more was shown than is claimed."""
+        """Whether the audited lower bound exceeds the claimed epsilon."""
         return self.claimed is not None and self.audited.low > self.claimed

@@ -1,4 +1,4 @@
-"""Shares of people per bin, of which the small ones are not shown."""
+"""Histograms of people, in which bins with few people are not shown."""
 
 from dataclasses import dataclass
 
@@ -15,12 +15,12 @@ __all__ = [
     "score_histogram",
 ]
 
-SMALLEST_BIN = 5  # counts below this are not drawn
+SMALLEST_BIN = 5  # fewer people could be recognised, so such bins are shown as 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Histogram:
-    """Shares of members and of non-members per bin; a bin with fewer than 5 records is 0."""
+    """Shares of members and of non-members in each bin; a bin with fewer than 5 people is shown as 0."""
 
     edges: tuple[float, ...]
     members: tuple[float, ...]
@@ -30,7 +30,7 @@ class Histogram:
 def score_histogram(
     members: NDArray[np.float64], nonmembers: NDArray[np.float64], *, bins: int = 30
 ) -> Histogram:
-    """Return shares per bin between the 1st and 99th percentile; the rest is in the end bins.
+    """Return the histogram of scores between their 1st and 99th percentile; the rest is counted in the end bins.
 
     Scores of different attacks have different units, so they are shown in standard deviations from their mean.
 
@@ -55,7 +55,7 @@ def score_histogram(
 def individual_histogram(
     members: NDArray[np.float64], nonmembers: NDArray[np.float64], *, bins: int = 20
 ) -> Histogram:
-    """Return the distribution of individual privacy scores of both sides."""
+    """Return the histogram of the individual privacy scores of members and non-members."""
     wins = pair_wins(members, nonmembers)
     return _histogram(
         individual_privacy(wins),
@@ -67,7 +67,7 @@ def individual_histogram(
 def posterior_histogram(
     members: NDArray[np.float64], nonmembers: NDArray[np.float64], *, bins: int = 20
 ) -> Histogram:
-    """Return the distribution of predicted probabilities of membership of both sides.
+    """Return the histogram of the predicted probabilities of membership of members and non-members.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def posterior_histogram(
 def belief_histogram(
     first: NDArray[np.float64], second: NDArray[np.float64], *, bins: int = 20
 ) -> Histogram:
-    """Return the distribution of beliefs over runs on two tables; runs are no people, so no bin is hidden.
+    """Return the histogram of beliefs over runs on two tables; runs are not people, so no bin is hidden.
 
     Examples
     --------

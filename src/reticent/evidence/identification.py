@@ -1,4 +1,4 @@
-"""What came of watching a training: one result, complete."""
+"""The complete result of watching a training."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,34 +11,34 @@ __all__ = ["Identification"]
 
 @dataclass(frozen=True, kw_only=True)
 class Identification:
-    """The adversary that watched every step, and what it says of the three epsilons.
+    """What the adversary that watched every step showed, beside the claimed and the proven epsilon.
 
     Parameters
     ----------
     epsilons : Epsilons
-        Claimed, proven, audited.
+        Claimed, proven and audited epsilon.
     evidence : WatchedEvidence
-        Beliefs, sensitivities, noise.
+        Beliefs, sensitivities and noise.
     relation : str
-        When tables are neighbours.
+        When two tables are neighbours.
     sensitivity : str
         ``"global"``, or ``"local: empirical, not DP"``.
     sampling : str
-        How batches were made.
+        How batches were drawn.
     neighbour : str
-        How the record was chosen that tells the tables apart.
+        How the record that distinguishes the two tables was chosen.
     recipe : str
-        The training.
+        The training, in words.
     rows : int
-        Records of the first table.
+        Number of records of the first table.
     warnings : tuple of str
         What the reader must know.
     subject : mapping of str to str
         Names for the report.
     seed : int
-        Of coins, initialisation, batches and noise.
+        Seed of coins, initialisation, batches and noise.
     repeat : str
-        How to run it again.
+        How to run the audit again.
     """
 
     epsilons: Epsilons

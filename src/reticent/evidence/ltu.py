@@ -4,8 +4,8 @@ Notation of the LTU paper [1]_: D, the defender's (training) records; R, reserve
 the same distribution; a round picks one of each and asks an attacker which is which.
 An attacker that scores records one by one (larger: more like a member) wins the round if the
 member has the larger score; ties are decided by a fair coin. Over all |D| |R| pairs its
-accuracy is therefore the area under the ROC curve, ties counted one half, and is computed
-here exactly, by ranks: no rounds are drawn and no matrix of pairs is made.
+accuracy is therefore the area under the ROC curve, with ties counted as one half. It is computed
+here exactly, by ranks: no rounds are drawn and no matrix of pairs is built.
 
 References
 ----------
@@ -42,14 +42,14 @@ __all__ = [
 class PairWins:
     """For each record, the share of its pairs that the attacker wins.
 
-    The placement values of DeLong et al. [2]_.
+    These are the placement values of DeLong et al. [2]_.
 
     Parameters
     ----------
     members : array of float, shape (|D|,)
-        For each d: share of R scored below d, ties counted one half.
+        For each d, the share of R scored below d, with ties counted as one half.
     nonmembers : array of float, shape (|R|,)
-        For each r: share of D scored above r, ties counted one half.
+        For each r, the share of D scored above r, with ties counted as one half.
     """
 
     members: NDArray[np.float64]
@@ -72,8 +72,8 @@ def pair_wins(members: ArrayLike, nonmembers: ArrayLike) -> PairWins:
     Returns
     -------
     PairWins
-        Individual accuracies of members and of non-members; both have the same mean
-        (weighted alike), the LTU accuracy.
+        Individual accuracies of members and of non-members; the mean of either is the
+        LTU accuracy.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def pair_wins(members: ArrayLike, nonmembers: ArrayLike) -> PairWins:
     r = as_scores(nonmembers, "non-members")
     d_order, r_order = np.argsort(d), np.argsort(r)
     d_sorted, r_sorted = d[d_order], r[r_order]
-    # Sorted queries walk through memory in order: several times faster than unsorted ones.
+    # Sorted queries read memory in order, which is several times faster than unsorted ones.
     below = np.searchsorted(r_sorted, d_sorted, side="left")
     not_above = np.searchsorted(r_sorted, d_sorted, side="right")
     d_wins = np.empty(len(d))
@@ -112,10 +112,10 @@ def ltu_accuracy(
     The accuracy :math:`A` is the ROC AUC. Its variance (Eq. 5 of [2]_) is
     :math:`S_{10}/|D| + S_{01}/|R|`, the sample variances of the individual accuracies;
     the pairs themselves are dependent and must not be counted as independent trials.
-    The interval is formed on the logit scale and mapped back, which keeps it inside (0, 1)
-    and its coverage honest near the ends. When one side shows no variance (a perfect or
-    constant attack) the interval is Clopper-Pearson's for min(\|D\|, \|R\|) rounds without
-    a shared record, which is wider than the truth needs.
+    The interval is computed on the logit scale and mapped back, which keeps it inside (0, 1)
+    and its coverage close to nominal near the ends. When one side shows no variance (a perfect or
+    constant attack), the interval is Clopper-Pearson's for min(\|D\|, \|R\|) rounds without
+    a shared record, which is wider than necessary.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def ltu_accuracy(
         wins = members
     elif nonmembers is None:
         raise InvalidInput(
-            "there are scores of members alone, so no pair can be played; pass non-members too."
+            "there are scores of members only, so no pair can be formed; pass the scores of non-members too."
         )
     else:
         wins = pair_wins(members, nonmembers)
@@ -163,8 +163,8 @@ def ltu_accuracy(
 def privacy_from_accuracy(accuracy: Estimate) -> Estimate:
     """Return the privacy score ``min(2 (1 - A), 1)`` of an LTU accuracy.
 
-    1: the attacker does no better than a coin; 0: it never errs. (Eq. 1 of the LTU paper
-    prints ``max``, which would make every score at least 1.)
+    A score of 1 means that the attacker does no better than a coin, 0 that it is never wrong.
+    (Eq. 1 of the LTU paper prints ``max``, which would make every score at least 1.)
 
     Examples
     --------
@@ -181,11 +181,11 @@ def privacy_from_accuracy(accuracy: Estimate) -> Estimate:
 
 
 def privacy_from_rounds(wins: float, rounds: int, *, level: float) -> Estimate:
-    """Return the privacy score from independent LTU rounds, ties counted one half.
+    """Return the privacy score from independent LTU rounds, with ties counted as one half.
 
-    For attackers that retrain per pair, where not every pair can be played. The paper's
-    error bar is ``2 sqrt(A (1 - A) / N)``, zero when every round is won; the interval here
-    is exact.
+    This is for attackers that retrain for each pair, where not every pair can be played. The
+    error bar of the paper is ``2 sqrt(A (1 - A) / N)``, which is zero when every round is won;
+    the interval here is exact.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def privacy_from_rounds(wins: float, rounds: int, *, level: float) -> Estimate:
 
 
 def individual_privacy(wins: PairWins) -> NDArray[np.float64]:
-    """Return each member's privacy score: its own pairs against all of R.
+    """Return the privacy score of each member, over its pairs with all of R.
 
     Examples
     --------
@@ -216,19 +216,19 @@ def utility(
 ) -> Estimate:
     r"""Return the utility score :math:`(c\,a - 1)/(c - 1)` of an accuracy :math:`a`.
 
-    0: no better than a uniform guess among the c classes; 1: never wrong; it is negative
-    below chance. (Eq. 2 of the LTU paper; its error bar lacks the factor 1/(c - 1).)
+    A score of 0 is no better than a uniform guess among the c classes, 1 is never wrong, and it
+    is negative below chance. (Eq. 2 of the LTU paper; its error bar lacks the factor 1/(c - 1).)
 
     Parameters
     ----------
     correct, total : int
-        Reserved records predicted rightly, and all of them.
+        Number of reserved records predicted correctly, and of all reserved records.
     classes : int
         Number of classes c, at least 2.
     level : float
         Confidence, in (0, 1).
     independent : int, optional
-        Number of independent units if records come several to a person; the interval is
+        Number of independent units if people have several records; the interval is
         then as wide as if each person counted once, which leans to the safe side.
 
     Examples
@@ -257,7 +257,7 @@ def utility(
 def theorem_1(members: ArrayLike, nonmembers: ArrayLike) -> tuple[float, float, float]:
     """Return pR, pD and the LTU accuracy that a discriminant function achieves.
 
-    Theorem 1 of the LTU paper: with f larger for reserved records, pR = P(f(r) > f(d)) and
+    Theorem 1 of the LTU paper: if f is larger for reserved records, pR = P(f(r) > f(d)) and
     pD = P(f(r) < f(d)), the attacker reaches A = 1/2 + (pR - pD)/2.
 
     Parameters
@@ -271,7 +271,7 @@ def theorem_1(members: ArrayLike, nonmembers: ArrayLike) -> tuple[float, float, 
 
     Examples
     --------
-    Example 1 of Appendix B: the strategy sees nothing here.
+    Example 1 of Appendix B, where this strategy detects nothing:
 
     >>> theorem_1([0.0, 0.5], [0.3, 0.4])
     (0.5, 0.5, 0.5)
@@ -291,7 +291,7 @@ def theorem_2(members: ArrayLike, nonmembers: ArrayLike) -> tuple[float, float, 
 
     Examples
     --------
-    Example 1 of Appendix B, where this strategy sees a gap of 0.1:
+    Example 1 of Appendix B, where this strategy detects a gap of 0.1:
 
     >>> e_r, e_d, accuracy = theorem_2([0.0, 0.5], [0.3, 0.4])
     >>> round(e_r - e_d, 12), round(accuracy, 12)

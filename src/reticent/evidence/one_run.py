@@ -1,29 +1,29 @@
-r"""A lower bound on epsilon from one training with canaries in it, each put in by a coin of its own.
+r"""A lower bound on epsilon from one training with canaries, each included by an independent coin.
 
-Of m canaries about half are in the training table. Whoever sees the product guesses for some of them whether they are in. Let
-:math:`p_i` be the chance of exactly i right ones among c' guesses, and let no attack on a single record reach more than the
+Of m canaries, about half are in the training table. Whoever sees the product guesses for some of them whether they are in. Let
+:math:`p_i` be the probability of exactly i right ones among c' guesses, and let no attack on a single record exceed the
 true-positive rate t(f) at the false-positive rate f, in either direction. For a canary and an event E that does not depend on its
 coin, concavity of t gives P(right and E) :math:`\le` t(P(wrong and E)). With "at least j - 1 of the other guesses are right" for E,
-averaged over the canaries, for every j
+averaged over the canaries, this gives for every j
 
 .. math:: \sum_{i \ge j} \frac{i}{m} p_i \le t\Big(\sum_{i \ge j - 1} \frac{c' - i}{m} p_i\Big)
 
-(Theorem 3.1 of [1]_, for sets that reach to the top). If c or more are right with probability :math:`\tau`, this says how
-likely c - 1 must be at least, then c - 2, and so on; if in the end all probabilities add up to more than 1, the chance of c or more is
-below :math:`\tau` (Algorithm 3 and Theorem 3.2 of [1]_). Nothing is assumed about how canaries get into each other's way.
+(Theorem 3.1 of [1]_, for sets that contain all larger counts). If c or more are right with probability :math:`\tau`, this gives a
+lower bound on the probability of c - 1, then of c - 2, and so on; if all these probabilities add up to more than 1, the probability of c
+or more is below :math:`\tau` (Algorithm 3 and Theorem 3.2 of [1]_). Canaries may interfere with each other in any way.
 
-If all guesses are of one kind, say "in", P(right and E) is half of P(guess and E | in), and the same for wrong ones: both sides of the
-inequality may be doubled, which is stronger. So m counts half.
+If all guesses are of one kind, say "in", P(right and E) is half of P(guess and E | in), and likewise for wrong guesses: both sides of the
+inequality may be doubled, which makes it stronger. Such guesses therefore enter with m/2 in place of m.
 
-Four looks are fixed by m alone, each with a part of the error. Guesses about the highest ("in") and the lowest scores ("out"),
-:math:`6 \sqrt m` of them, have 0.7: that is close to the best number for any epsilon from 1 to 12 and 200 to 20,000 canaries. Guesses about all
-canaries have 0.1, for trainings that leak nearly everything; and those about the highest quarter alone, and the lowest, 0.1 each, for
-trainings that betray only who is in, or who is out.
+Four looks are fixed by m alone, each with a share of the error. :math:`6 \sqrt m` guesses about the highest ("in") and the lowest
+scores ("out") have a share of 0.7; their number is close to the best one for any epsilon from 1 to 12 and 200 to 20,000 canaries. Guesses
+about all canaries have 0.1, for trainings that leak nearly everything. Guesses about the highest quarter alone, and about the lowest quarter
+alone, have 0.1 each, for trainings that reveal only who is in, or only who is out.
 
-Why this form. Theorem 5.2 of [2]_ (:func:`reticent.evidence.epsilon_lower_bound`) knows of a claim one epsilon and one delta, and pays
-about 2 m delta for what may happen with probability delta; the whole curve is known here. How much that gives: the table in
-docs/reference/statistics.md. What remains between bound and truth is no slack of the arithmetic: a training that leaks only
-once in twenty times can be as private, and looks just so in that one run.
+Why this form: Theorem 5.2 of [2]_ (:func:`reticent.evidence.epsilon_lower_bound`) uses one epsilon and one delta of a claim, and pays
+about 2 m delta for what may happen with probability delta; here the whole curve is used. The table in docs/reference/statistics.md shows
+the gain. What remains between the bound and the truth is not slack in the arithmetic: a training that leaks only in one run out of twenty
+can have the same privacy, and looks the same in that one run.
 
 References
 ----------
@@ -55,15 +55,15 @@ __all__ = [
     "one_run_p_value",
 ]
 
-REACH = 6  # guesses per root of the number of canaries
-OTHERS = 0.1  # share of the error of each look but the first
-UNFAIR = 1e-9  # coins less likely than this are no fair coins
-CLOSE = 1e-5  # to which a bound on mu is found
-LARGEST_MU = 64.0
+GUESSES_PER_ROOT = 6  # times the root of the number of canaries; see above
+ERROR_OF_OTHER_LOOKS = 0.1  # share of the error of each look but the first; see above
+UNFAIR = 1e-9  # coins less likely than this are refused; hardly any correct audit is
+MU_TOLERANCE = 1e-5  # of a bound on mu: finer than any printed digit
+LARGEST_MU = 64.0  # beyond it the trade-off curve is a corner in floating point
 
 
 class Ends(StrEnum):
-    """For which canaries a guess is made."""
+    """The canaries about which guesses are made."""
 
     BOTH = "both ends"  # "in" for the highest scores, "out" for as many of the lowest
     HIGHEST = "highest scores"
@@ -72,16 +72,16 @@ class Ends(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class GuessCount:
-    """How many guesses were made about canaries, and how many were right.
+    """The number of guesses about canaries in one look, and how many were right.
 
     Parameters
     ----------
     ends : Ends
-        For which canaries.
+        The canaries about which guesses were made.
     made, right : int
-        Guesses, and right ones.
+        Number of guesses, and of right guesses.
     error : float
-        Share of the error that this look has.
+        Share of the error spent on this look.
     """
 
     ends: Ends
@@ -98,21 +98,21 @@ class _Look:
 
     @property
     def halves(self) -> int:
-        """How many of the two kinds of guesses there are."""
+        """Number of kinds of guesses, "in" and "out", that the look contains."""
         return 2 if self.ends is Ends.BOTH else 1
 
 
 def guess_counts(scores: ArrayLike, included: ArrayLike) -> tuple[GuessCount, ...]:
-    """Return how many guesses are right, in each look.
+    """Return the number of right guesses in each look.
 
-    Tied scores are taken in the order of the canaries, which the coins must not know.
+    Tied scores are taken in the order of the canaries, which must not depend on the coins.
 
     Parameters
     ----------
     scores : array-like of float
-        One a canary; larger means more like a canary that is in.
+        One score per canary; larger means more like a canary that is in.
     included : array-like of bool
-        Whether it is in, by a fair coin of its own.
+        Whether each canary is in, decided by independent fair coins.
 
     Examples
     --------
@@ -126,12 +126,13 @@ def guess_counts(scores: ArrayLike, included: ArrayLike) -> tuple[GuessCount, ..
     coins = np.asarray(included)
     if coins.shape != s.shape or coins.dtype != bool:
         raise InvalidInput(
-            f"there are {len(s)} scores but {coins.shape} answers of type {coins.dtype}; pass one yes or no a canary."
+            f"there are {len(s)} scores but answers of shape {coins.shape} and type {coins.dtype}; pass one boolean per canary."
         )
     heads = int(coins.sum())
     if binom.cdf(min(heads, len(s) - heads), len(s), 0.5) < UNFAIR:
         raise InvalidInput(
-            f"{heads} of {len(s)} canaries are in, which fair coins hardly ever give; the bound needs fair coins, drawn one by one."
+            f"{heads} of {len(s)} canaries are in, which fair coins hardly ever give, so the bound would not hold; include each "
+            "canary by an independent fair coin."
         )
     ordered = coins[np.argsort(s, kind="stable")]
     return tuple(
@@ -148,16 +149,16 @@ def guess_counts(scores: ArrayLike, included: ArrayLike) -> tuple[GuessCount, ..
 def one_run_p_value(
     right: int, made: int, canaries: int, *, mu: float, ends: Ends = Ends.BOTH
 ) -> float:
-    r"""Return the chance, at most, of so many right guesses or more if the training is :math:`\mu`-Gaussian private.
+    r"""Return an upper bound on the probability of ``right`` or more right guesses if the training is :math:`\mu`-GDP.
 
     Parameters
     ----------
     right, made, canaries : int
-        Right guesses, guesses, canaries.
+        Number of right guesses, of guesses, and of canaries.
     mu : float
         Parameter of Gaussian differential privacy, at least 0.
     ends : Ends
-        Whether guesses are of both kinds or of one.
+        Whether the guesses are of both kinds or of one.
 
     Examples
     --------
@@ -166,12 +167,13 @@ def one_run_p_value(
     """
     if not 0 <= right <= made <= canaries or made < 1:
         raise InvalidInput(
-            f"{right} right guesses of {made} about {canaries} canaries cannot be; count them again."
+            f"{right} right guesses of {made} about {canaries} canaries are not possible; count them again."
         )
     weight = _weight(canaries, ends)
     if not _unlikely(mu, right, made, weight, 1.0):
         return 1.0
-    low, high = -700.0, 0.0  # logarithms; unlikely at the upper end
+    # Logarithms of the probability, down to about the smallest number; at `high` the guesses are always too unlikely.
+    low, high = -700.0, 0.0
     while high - low > 1e-9:
         middle = (low + high) / 2
         if _unlikely(mu, right, made, weight, math.exp(middle)):
@@ -186,9 +188,9 @@ def one_run_lower_bound(
 ) -> Estimate:
     r"""Return an epsilon that the training exceeds with confidence ``level``, in the form of Gaussian differential privacy.
 
-    With this confidence the training is not :math:`\mu`-Gaussian private for any :math:`\mu` whose epsilon at
-    ``delta`` is smaller. As an epsilon the bound takes the training's curve to have that form; without it,
-    :func:`reticent.evidence.epsilon_lower_bound` holds.
+    With this confidence the training is not :math:`\mu`-GDP for any :math:`\mu` whose epsilon at
+    ``delta`` is smaller. To read the bound as an epsilon is to assume that the trade-off curve of the training has that
+    form; :func:`reticent.evidence.epsilon_lower_bound` holds without this assumption.
 
     Parameters
     ----------
@@ -197,19 +199,19 @@ def one_run_lower_bound(
     level : float
         Confidence, in (0, 1).
     delta : float
-        At which epsilon is stated, in (0, 1).
+        The delta at which epsilon is stated, in (0, 1).
 
     Returns
     -------
     Estimate
-        ``value`` and ``low`` are the bound (0 if nothing was shown), ``high`` is infinite.
+        ``value`` and ``low`` are the bound (0 if the guesses show nothing), ``high`` is infinite.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> coins = rng.random(1000) < 0.5
-    >>> found = one_run_lower_bound(rng.normal(coins, 1.0), coins, level=0.95, delta=1e-5)
-    >>> 1.5 < found.low < 4.377
+    >>> bound = one_run_lower_bound(rng.normal(coins, 1.0), coins, level=0.95, delta=1e-5)
+    >>> 1.5 < bound.low < 4.377
     True
     """
     miss = 1 - in_open_unit(level, "level")
@@ -232,17 +234,17 @@ def one_run_lower_bound(
 def one_run_ceiling(
     canaries: int, *, level: float, delta: float, truth: float = math.inf
 ) -> float:
-    r"""Return the epsilon that so many canaries can show: of a guesser that is never wrong, or of a perfect one.
+    r"""Return the lower bound on epsilon that this many canaries can show.
 
     Parameters
     ----------
     canaries : int
-        Their number.
+        Number of canaries.
     level, delta : float
         As in :func:`one_run_lower_bound`.
     truth : float
-        The true :math:`\mu`, of which a perfect guesser shows about so much in a typical audit, if canaries do not get into each
-        other's way; infinite for a guesser that is never wrong.
+        The true :math:`\mu`: the result is then about what an optimal attacker shows in a typical audit, if canaries do not
+        interfere with each other. Infinite, the default, is an attacker that is never wrong.
 
     Examples
     --------
@@ -254,7 +256,7 @@ def one_run_ceiling(
     miss = 1 - in_open_unit(level, "level")
     if canaries < 1 or not truth >= 0:
         raise InvalidInput(
-            f"{canaries} canaries at a mu of {truth} show nothing; pass at least one canary and a mu from 0 on."
+            f"canaries must be at least 1 and truth at least 0, got {canaries} and {truth}."
         )
     mu = max(
         _mu(
@@ -269,38 +271,42 @@ def one_run_ceiling(
 
 
 def _looks(canaries: int) -> tuple[_Look, ...]:
-    """Return for which canaries guesses are made, fixed by their number alone."""
-    few = 2 * int(REACH / 2 * math.sqrt(canaries))
+    """Return the looks, which depend on the number of canaries alone and so need no correction for a choice."""
+    few = 2 * int(GUESSES_PER_ROOT / 2 * math.sqrt(canaries))
     quarter = max(1, canaries // 4)
     others = [
-        _Look(ends=Ends.HIGHEST, made=quarter, error=OTHERS),
-        _Look(ends=Ends.LOWEST, made=quarter, error=OTHERS),
+        _Look(ends=Ends.HIGHEST, made=quarter, error=ERROR_OF_OTHER_LOOKS),
+        _Look(ends=Ends.LOWEST, made=quarter, error=ERROR_OF_OTHER_LOOKS),
     ]
     if few < canaries:
-        others.insert(0, _Look(ends=Ends.BOTH, made=canaries, error=OTHERS))
+        others.insert(
+            0, _Look(ends=Ends.BOTH, made=canaries, error=ERROR_OF_OTHER_LOOKS)
+        )
     first = _Look(
-        ends=Ends.BOTH, made=min(few, canaries), error=1 - OTHERS * len(others)
+        ends=Ends.BOTH,
+        made=min(few, canaries),
+        error=1 - ERROR_OF_OTHER_LOOKS * len(others),
     )
     return (first, *others)
 
 
 def _weight(canaries: int, ends: Ends) -> float:
-    """Return m of the theorem; with guesses of one kind it counts half."""
+    """Return the m of the theorem, which is halved if all guesses are of one kind."""
     return float(canaries) if ends is Ends.BOTH else canaries / 2
 
 
 def _right(ordered: NDArray[np.bool_], look: _Look) -> int:
-    """Return the right guesses about canaries in rising order: the last are said to be in, the first to be out."""
+    """Return the number of right guesses about canaries in ascending order: the last are guessed in, the first out."""
     if look.ends is Ends.BOTH:
         out = look.made // 2
     else:
         out = look.made if look.ends is Ends.LOWEST else 0
-    said_in = ordered[len(ordered) - (look.made - out) :]
-    return int(said_in.sum() + (~ordered[:out]).sum())
+    guessed_in = ordered[len(ordered) - (look.made - out) :]
+    return int(guessed_in.sum() + (~ordered[:out]).sum())
 
 
 def _typical(look: _Look, canaries: int, truth: float) -> int:
-    """Return how many guesses a perfect guesser has right whose scores are normal, apart by the truth."""
+    """Return the expected number of right guesses of an optimal attacker against the Gaussian mechanism."""
     if math.isinf(truth):
         return look.made
     share = look.made / look.halves / canaries
@@ -308,13 +314,13 @@ def _typical(look: _Look, canaries: int, truth: float) -> int:
     def beyond(threshold: float) -> float:
         return float(ndtr(-threshold) + ndtr(truth - threshold)) / 2 - share
 
-    # By symmetry both ends have as many right.
+    # By symmetry both ends have the same number of right guesses.
     threshold = brentq(beyond, -40.0, 40.0 + truth)
     return round(look.halves * canaries / 2 * float(ndtr(truth - threshold)))
 
 
 def _mu(right: int, made: int, weight: float, miss: float) -> float:
-    """Return the largest mu under which so many right guesses have at most the probability ``miss``."""
+    """Return the largest mu under which ``right`` or more right guesses have at most the probability ``miss``."""
     if not _unlikely(0.0, right, made, weight, miss):
         return 0.0
     low, high = 0.0, 1.0
@@ -322,7 +328,7 @@ def _mu(right: int, made: int, weight: float, miss: float) -> float:
         low, high = high, 2 * high
         if low >= LARGEST_MU:
             return low
-    while high - low > CLOSE:
+    while high - low > MU_TOLERANCE:
         middle = (low + high) / 2
         if _unlikely(middle, right, made, weight, miss):
             low = middle
@@ -332,21 +338,21 @@ def _mu(right: int, made: int, weight: float, miss: float) -> float:
 
 
 def _unlikely(mu: float, right: int, made: int, weight: float, chance: float) -> bool:
-    r"""Return whether so many right guesses have at most this chance under mu: Algorithm 3 of [1]_.
+    r"""Return whether ``right`` or more right guesses have at most the probability ``chance`` under mu.
 
-    ``above`` and ``below`` are the sums of the theorem at one j, of right and of wrong guesses. Both are
-    lower bounds on what the chance entails, and grow as j falls. Since :math:`t^{-1}(y) = \Phi(\Phi^{-1}(y) - \mu)`, a
-    step costs two functions.
+    This is Algorithm 3 of [1]_. ``above`` and ``below`` are the sums of the theorem at one j, of right and of wrong
+    guesses. Both are lower bounds that follow from ``chance``, and grow as j falls. Since
+    :math:`t^{-1}(y) = \Phi(\Phi^{-1}(y) - \mu)`, a step costs two evaluations of the normal distribution.
     """
     above, below = chance * right / weight, chance * (made - right) / weight
-    # Rounding must not refute: the sums have to exceed the whole by more than it can amount to.
+    # The sums must exceed the whole by more than rounding can, so that rounding alone never refutes a claim.
     whole = made / weight * (1 + 1e-10)
     for i in range(right - 1, -1, -1):
         if above > 1:
-            return True  # no chance is
+            return True  # no probability exceeds 1
         needed = float(ndtr(ndtri(above) - mu))
         if needed <= below:
-            return False  # nothing more is entailed, here or further down
+            return False  # no further bound follows, here or for smaller j
         above += i / (made - i) * (needed - below)
         below = needed
         if above + below > whole:

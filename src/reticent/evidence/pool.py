@@ -1,4 +1,4 @@
-"""What a pool of models adds to the evidence: effective privacy loss, convergence, spread over models.
+"""The evidence that a pool of models adds: effective privacy loss, convergence, and spread over models.
 
 References
 ----------
@@ -25,6 +25,7 @@ __all__ = [
     "GroupSpread",
     "LossQuantile",
     "PoolEvidence",
+    "PoolForecast",
     "disparity_of",
     "loss_quantiles",
 ]
@@ -39,7 +40,7 @@ class LossQuantile:
     share : float
         Share of people with a smaller loss.
     loss : Estimate
-        The absolute log-odds of membership that the attack reaches for them.
+        The absolute log-odds of membership that the attack reaches at this quantile.
     """
 
     share: float
@@ -48,7 +49,7 @@ class LossQuantile:
 
 @dataclass(frozen=True, kw_only=True)
 class Convergence:
-    """What an attack reaches with a part of the pool."""
+    """The AUC that an attack reaches with part of the pool."""
 
     attack: str
     models: int
@@ -57,7 +58,7 @@ class Convergence:
 
 @dataclass(frozen=True, kw_only=True)
 class Box:
-    """Five numbers of a spread over models: ends, quartiles, median."""
+    """Five numbers that describe a spread over models: ends, quartiles and median."""
 
     low: float
     lower: float
@@ -84,11 +85,13 @@ class DisparityEvidence:
     attack : str
         The attack whose decisions are counted.
     groups : tuple of GroupSpread
-        Each group.
+        Vulnerability of each group.
     p_value : float
-        Of "no group differs".
+        P-value of "no group differs".
     pairs : tuple of PairDifference
-        Every pair, adjusted by ``correction``.
+        Every pair of groups, with p-values adjusted by ``correction``.
+    correction : str
+        How the p-values of the pairs are adjusted.
     """
 
     attack: str
@@ -99,29 +102,51 @@ class DisparityEvidence:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PoolEvidence:
-    """What many models trained like the product tell.
+class PoolForecast:
+    """A forecast of the time and the memory that a pool of a given size would take.
 
     Parameters
     ----------
     models : int
-        Models in the pool.
+        Number of models.
+    seconds : float
+        Time to train them.
+    gigabytes : float
+        Memory while attacks read the pool.
+    """
+
+    models: int
+    seconds: float
+    gigabytes: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolEvidence:
+    """The evidence from many models that were trained like the product.
+
+    Parameters
+    ----------
+    models : int
+        Number of models in the pool.
     chosen : str
-        ``"asked for"``, or ``"by time"`` if the budget of time set their number.
+        ``"asked for"``, or ``"by time"`` if the time budget set their number.
+    forecasts : tuple of PoolForecast
+        Forecasts for pools of several sizes, if the time budget set their number.
     targets : tuple of TargetsEvidence
         Attacks with every model as the target; intervals cover the trainer.
     convergence : tuple of Convergence
         What attacks on the product reach with parts of the pool.
     losses : tuple of LossQuantile
-        Effective privacy loss of people, in quantiles.
+        Quantiles of the effective privacy loss over people.
     posterior : Histogram or None
         Predicted probabilities of membership of members and non-members.
     disparity : DisparityEvidence or None
-        Groups over models, if there are groups.
+        The comparison of groups over models, if there are groups.
     """
 
     models: int
     chosen: str
+    forecasts: tuple[PoolForecast, ...] = ()
     targets: tuple[TargetsEvidence, ...]
     convergence: tuple[Convergence, ...]
     losses: tuple[LossQuantile, ...]
@@ -143,7 +168,7 @@ def loss_quantiles(
     log_odds : array-like of float
         Calibrated log-odds of membership, one per person.
     shares : sequence of float
-        Which quantiles, in (0, 1).
+        The quantiles to return, in (0, 1).
     level : float
         Confidence of all intervals together, in (0, 1).
 
@@ -156,14 +181,14 @@ def loss_quantiles(
     loss = np.sort(np.abs(as_scores(log_odds, "log-odds")))
     n = len(loss)
     miss = (1 - split_level(level, len(shares))) / 2
-    made = []
+    quantiles = []
     for share in shares:
         in_open_unit(share, "share")
         # The number of losses below the true quantile is binomial(n, share).
         below = int(binom.ppf(miss, n, share)) - 1
         above = int(binom.isf(miss, n, share))
         value = float(np.quantile(loss, share))
-        made.append(
+        quantiles.append(
             LossQuantile(
                 share=float(share),
                 loss=Estimate(
@@ -175,13 +200,13 @@ def loss_quantiles(
                 ),
             )
         )
-    return tuple(made)
+    return tuple(quantiles)
 
 
 def disparity_of(
     found: Crossed, *, attack: str, correction: Correction = Correction.HOLM
 ) -> DisparityEvidence:
-    """Return a crossed test with the spread over models as five numbers a group."""
+    """Return the result of a crossed test, with the spread over models as five numbers per group."""
     by_model = np.array(found.by_model)
     return DisparityEvidence(
         attack=attack,

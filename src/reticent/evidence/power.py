@@ -1,4 +1,4 @@
-"""What an audit of a given size could have seen, and how large it would have to be."""
+"""The smallest leak that an audit of a given size can detect, and the size that a question needs."""
 
 import math
 
@@ -15,20 +15,20 @@ __all__ = ["records_to_resolve", "records_to_settle", "smallest_visible_leak"]
 def smallest_visible_leak(
     members: int, nonmembers: int, *, level: float, power: float = 0.8
 ) -> float:
-    r"""Return the LTU accuracy that an audit of this size tells from 1/2.
+    r"""Return the smallest LTU accuracy that an audit of this size distinguishes from 1/2.
 
-    Under no leak the accuracy has the Mann-Whitney variance
-    :math:`(m + n + 1)/(12 m n)`; a leak is seen with probability ``power`` if it exceeds
+    Without a leak the accuracy has the Mann-Whitney variance
+    :math:`(m + n + 1)/(12 m n)`; a leak is detected with probability ``power`` if it exceeds
     1/2 by the sum of the two normal quantiles times the standard error.
 
     Parameters
     ----------
     members, nonmembers : int
-        Sizes of the two sides.
+        Number of members and of non-members.
     level : float
         Two-sided confidence, in (0, 1).
     power : float
-        Chance to see the leak, in (0, 1).
+        Probability of detecting the leak, in (0, 1).
 
     Examples
     --------
@@ -45,7 +45,7 @@ def records_to_settle(estimate: Estimate, limit: float, records: int) -> int | N
     """Return about how many records would put the whole interval on one side of a limit.
 
     Half-widths shrink with the square root of the number of records. ``None`` when the
-    value is so near the limit that no practical number would do.
+    value is so close to the limit that no practical number of records would suffice.
 
     Examples
     --------
@@ -59,6 +59,7 @@ def records_to_settle(estimate: Estimate, limit: float, records: int) -> int | N
         if estimate.value > limit
         else estimate.high - estimate.value
     )
+    # A ratio of 100 already asks for ten thousand times the records.
     if distance < 1e-9 or half / distance > 100:
         return None
     needed = math.ceil(records * max(1.0, half / distance) ** 2 - 1e-6)
@@ -66,11 +67,11 @@ def records_to_settle(estimate: Estimate, limit: float, records: int) -> int | N
 
 
 def records_to_resolve(fpr: float, tpr_limit: float, *, level: float) -> int:
-    """Return about how many non-members show a TPR below its limit at a low FPR.
+    """Return about how many non-members are needed to show that a TPR is below its limit at a low FPR.
 
-    A product that leaks nothing has a TPR equal to the FPR. The number is the smallest (to
+    A product that leaks nothing has a TPR equal to the FPR. The result is the smallest number (to
     ten per cent) at which the upper end that :func:`tpr_at_fpr` would then give, with as many
-    members, comes below the limit.
+    members, falls below the limit.
 
     Parameters
     ----------
@@ -95,6 +96,6 @@ def records_to_resolve(fpr: float, tpr_limit: float, *, level: float) -> int:
 
 
 def _rounded_up(number: float) -> int:
-    """Return a number with two leading digits that is not smaller."""
+    """Return the number rounded up to two significant digits."""
     step = int(10 ** max(0, len(str(int(number))) - 2))
     return math.ceil(number / step) * step

@@ -24,8 +24,8 @@ def lower_limit(
 ) -> float | NDArray[np.float64]:
     """Return the one-sided Clopper-Pearson limit below a proportion.
 
-    The truth is below it with probability at most ``miss``. Hits need not be whole:
-    a tie may count half, which makes the limit lean to the safe (low) side.
+    The truth is below it with probability at most ``miss``. Hits need not be integers:
+    a tie may count as one half, which makes the limit lean to the safe (low) side.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def clopper_pearson(hits: float, trials: float, *, level: float) -> Estimate:
     Parameters
     ----------
     hits : float
-        Number of successes, 0 to ``trials``; ties may count one half.
+        Number of successes, 0 to ``trials``; ties may count as one half.
     trials : float
         Number of independent trials, more than 0.
     level : float
@@ -79,7 +79,7 @@ def clopper_pearson(hits: float, trials: float, *, level: float) -> Estimate:
     """
     if not 0 <= hits <= trials or trials <= 0:
         raise InvalidInput(
-            f"{hits} successes in {trials} trials is not a proportion; count them again."
+            f"{hits} successes in {trials} trials are not a proportion; count them again."
         )
     miss = (1 - in_open_unit(level, "level")) / 2
     return Estimate(
@@ -94,7 +94,7 @@ def clopper_pearson(hits: float, trials: float, *, level: float) -> Estimate:
 def wilson(
     hits: ArrayLike, trials: ArrayLike, *, level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return Wilson's score limits, the building block of Newcombe's interval.
+    """Return the limits of Wilson's score interval, from which Newcombe's interval is built.
 
     Examples
     --------

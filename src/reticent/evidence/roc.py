@@ -1,4 +1,4 @@
-"""True-positive rates at chosen false-positive rates, with intervals that know both are estimated."""
+"""True-positive rates at chosen false-positive rates, with intervals that allow for the error of both."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ __all__ = ["RocPoint", "exposed_share", "roc_points", "tpr_at_fpr"]
 
 @dataclass(frozen=True, kw_only=True)
 class RocPoint:
-    """One point of a ROC curve: the false-positive rate asked for, the rate of true ones.
+    """One point of a ROC curve: a requested false-positive rate and the true-positive rate there.
 
     Parameters
     ----------
     fpr : float
-        The false-positive rate asked for.
+        The requested false-positive rate.
     tpr : Estimate
         The true-positive rate at that rate.
     resolved : bool
-        Whether there are enough non-members to see that rate at all (n * fpr >= 1).
+        Whether there are enough non-members to observe that rate at all (n * fpr >= 1).
     """
 
     fpr: float
@@ -38,14 +38,13 @@ def tpr_at_fpr(
 ) -> Estimate:
     """Return the true-positive rate of an attack at a fixed false-positive rate.
 
-    The threshold that has this rate among all non-members is not known either: only its
-    rank among n of them. With X(k) the k-th largest non-member score, the number of
-    non-members above the true threshold is binomial(n, fpr), so the threshold lies between
-    two order statistics with known confidence; Clopper-Pearson limits of the members'
-    share above those complete the interval. Half of the error is spent on each of the two.
-    Ties are broken at random in thought: the expected count is used. When n * fpr < 1 the
-    rate cannot be seen, the value is the share of members above every non-member, and the
-    interval says how little that means.
+    The threshold that has this rate among all non-members is not known: only n of them were
+    observed. The number of these above the true threshold is binomial(n, fpr), so the
+    threshold lies between two order statistics with known confidence; Clopper-Pearson limits
+    of the members' share above those complete the interval. Half of the error is spent on
+    each of the two. Ties count as if they were broken at random: the expected count is used.
+    When n * fpr < 1 the rate cannot be observed; the value is then the share of members above
+    every non-member, and the wide interval shows how little that means.
 
     Parameters
     ----------
@@ -90,7 +89,7 @@ def exposed_share(
 def roc_points(
     members: ArrayLike, nonmembers: ArrayLike, *, fprs: Sequence[float], level: float
 ) -> list[RocPoint]:
-    """Return several points of the ROC curve; each interval holds at ``level`` by itself.
+    """Return several points of the ROC curve; each interval holds at ``level`` on its own.
 
     Examples
     --------
@@ -104,10 +103,10 @@ def roc_points(
     in_open_unit(level, "level")
     rates = np.asarray(fprs, dtype=np.float64)
     m, n = len(d), len(r)
-    miss = (1 - level) / 4  # two sides, and on each side threshold and count
+    miss = (1 - level) / 4  # two sides, each with a threshold and a count
     fewest = np.asarray(binom.ppf(miss, n, rates))  # P(N < fewest) <= miss
     most = np.asarray(binom.isf(miss, n, rates))  # P(N > most) <= miss
-    # A whole false positive that floating point made 0.9999999 still counts as one.
+    # A whole false positive that rounding turned into 0.9999999 still counts as one.
     at_most = np.floor(rates * n + 1e-9)
     hits = _members_above(d, r, at_most + 1)
     low = lower_limit(np.floor(_members_above(d, r, fewest)), m, miss)

@@ -1,7 +1,8 @@
-r"""How many gave an answer, seen through randomised answers.
+r"""Estimate the share of people with a certain true answer from randomised answers.
 
-With c answers told truly with probability t, an answer is heard with probability :math:`y = t p + (1 - t)/c` if a share p
-would truly give it, so :math:`p = (y - (1 - t)/c)/t`; for two fair coins :math:`p = 2y - 1/2`.
+With c possible answers, and the truth told with probability t, an answer is released with probability
+:math:`y = t p + (1 - t)/c` if it is the true answer of a share p, so :math:`p = (y - (1 - t)/c)/t`; for two fair coins
+:math:`p = 2y - 1/2`.
 
 References
 ----------
@@ -32,11 +33,11 @@ def estimate_share(
     answer: int = 1,
     level: float,
 ) -> Estimate:
-    """Return the share of people whose true answer is so, with an interval.
+    """Return the share of people whose true answer is ``answer``, with an interval.
 
-    The value is unbiased, and so may lie a little outside [0, 1], as may the interval. The interval is Clopper and
-    Pearson's, turned round; it holds for the people who were asked as well as for those they were drawn from, since
-    fixed true answers only make the count vary less [2]_.
+    The value is unbiased, so it may lie a little outside [0, 1], as may the interval. The interval is that of Clopper and
+    Pearson, mapped to true answers; it holds both for the people who were asked and for the population they were drawn
+    from, since fixed true answers only make the count vary less [2]_.
 
     Parameters
     ----------
@@ -56,14 +57,15 @@ def estimate_share(
     >>> estimate_share(coins, [1] * 60 + [0] * 40, level=0.95).value
     0.7
     """
-    heard = np.asarray(answers)
-    if heard.size == 0 or not np.isin(heard, np.arange(mechanism.answers)).all():
+    released = np.asarray(answers)
+    if released.size == 0 or not np.isin(released, np.arange(mechanism.answers)).all():
         raise InvalidInput(
-            f"the answers must be numbers from 0 to {mechanism.answers - 1}, at least one of them; were they released by this mechanism?"
+            f"there must be at least one answer, and all must be numbers from 0 to {mechanism.answers - 1}; check that this mechanism "
+            "released them."
         )
     if answer not in range(mechanism.answers):
         raise InvalidInput(
-            f"the answer {answer} is none of 0 to {mechanism.answers - 1}, so its share is not asked for; choose one of them."
+            f"answer must be a number from 0 to {mechanism.answers - 1}, got {answer}."
         )
     if mechanism.truth == 0:
         raise InvalidInput(
@@ -74,12 +76,12 @@ def estimate_share(
     def true_share(share: float) -> float:
         return (share - chance) / mechanism.truth
 
-    hits = int(np.count_nonzero(heard == answer))
-    plain = clopper_pearson(hits, heard.size, level=level)
+    hits = int(np.count_nonzero(released == answer))
+    observed = clopper_pearson(hits, released.size, level=level)
     return replace(
-        plain,
-        value=true_share(plain.value),
-        low=true_share(plain.low),
-        high=true_share(plain.high),
+        observed,
+        value=true_share(observed.value),
+        low=true_share(observed.low),
+        high=true_share(observed.high),
         method="Clopper-Pearson, randomised response",
     )

@@ -1,13 +1,13 @@
-"""What an attack achieves on average over products of one trainer: every model of a pool as target.
+"""What an attack achieves on average over the products of one trainer, with every model of a pool as the target.
 
-An interval for one product covers the draw of records. Here the models are drawn, too: another run of
-the same trainer on other records of the same kind should fall where the interval says. Models and records
+An interval for one product covers the draw of records. Here the models are random too: the interval is for
+other runs of the same trainer on other records of the same kind. Models and records
 are crossed (every model answers on every record), so both are resampled.
 
 References
 ----------
-.. [1] Owen, "The pigeonhole bootstrap", Annals of Applied Statistics 1, 2007: rows and columns resampled
-   independently; its variance is never too small by more than a vanishing term.
+.. [1] Owen, "The pigeonhole bootstrap", Annals of Applied Statistics 1, 2007: rows and columns are resampled
+   independently, and the variance is never too small by more than a vanishing term.
 """
 
 from collections.abc import Sequence
@@ -23,24 +23,25 @@ from reticent.evidence._estimate import Estimate
 
 __all__ = ["TargetsEvidence", "measure_targets"]
 
-REPLICATES = 100
-MOST_RECORDS = 20_000  # records beyond these, drawn at random, add time and little else
+REPLICATES = 100  # give the spread to about 7 %, 1/sqrt(2 * 100); more cost time
+# Of more records, this many are drawn at random: the rest add time and little else.
+MOST_RECORDS = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class TargetsEvidence:
-    """What one attack showed over all models of a pool; its intervals cover the trainer.
+    """What one attack showed over all models of a pool; the intervals cover the trainer.
 
     Parameters
     ----------
     name : str
-        The attack.
+        Name of the attack.
     targets : int
-        Models that were targets.
+        Number of models that were targets.
     auc : Estimate
-        LTU accuracy, mean over targets.
+        Mean LTU accuracy over the targets.
     tpr : tuple of Estimate
-        True-positive rates at the rates ``fpr``, mean over targets.
+        Mean true-positive rates over the targets, at the rates ``fpr``.
     fpr : tuple of float
         False-positive rates.
     lowest, highest : float
@@ -66,24 +67,24 @@ def measure_targets(
     level: float,
     rng: np.random.Generator,
 ) -> TargetsEvidence:
-    r"""Return means over targets with intervals by the pigeonhole bootstrap [1]_.
+    r"""Return means over targets, with intervals by the pigeonhole bootstrap [1]_.
 
     Each replicate draws models and, independently, records with replacement. Models trained on
-    complementary halves go together: they are one cluster. With g clusters the interval is
-    :math:`\bar x \pm t_{g-1}\, s \sqrt{g/(g-1)}`, s being the spread of the replicates.
+    complementary halves are drawn together, as one cluster. With g clusters the interval is
+    :math:`\bar x \pm t_{g-1}\, s \sqrt{g/(g-1)}`, where s is the standard deviation of the replicates.
 
     Parameters
     ----------
     name : str
-        The attack.
+        Name of the attack.
     scores : array of float, shape (targets, records)
-        Scores on each target, larger meaning more like a member of it.
+        Scores for each target, larger meaning more like a member of it.
     masks : array of bool, shape (targets, records)
         Members of each target.
     clusters : array of int, shape (targets,)
         Models that depend on each other have the same number.
     fpr : sequence of float
-        False-positive rates at which the true-positive rate is wanted.
+        False-positive rates at which the true-positive rate is computed.
     level : float
         Confidence, in (0, 1).
     rng : numpy.random.Generator
@@ -93,30 +94,30 @@ def measure_targets(
     --------
     >>> rng = np.random.default_rng(0)
     >>> masks = np.tile(np.arange(400) < 200, (6, 1))
-    >>> found = measure_targets("x", rng.normal(masks, 1.0), masks, clusters=np.arange(6),
-    ...                         fpr=[0.1], level=0.95, rng=rng)
-    >>> found.auc.low < 0.76 < found.auc.high, found.auc.covers  # Phi(1 / sqrt(2))
+    >>> result = measure_targets("x", rng.normal(masks, 1.0), masks, clusters=np.arange(6),
+    ...                          fpr=[0.1], level=0.95, rng=rng)
+    >>> result.auc.low < 0.76 < result.auc.high, result.auc.covers  # Phi(1 / sqrt(2))
     (True, 'trainer')
     """
     names, cluster = np.unique(clusters, return_inverse=True)
     g = len(names)
     if scores.shape != masks.shape or len(cluster) != len(scores) or g < 2:
         raise InvalidInput(
-            f"scores {scores.shape} and masks {masks.shape} of {g} independent targets cannot be averaged; pass one row a "
-            "target and at least two targets that do not depend on each other."
+            f"scores {scores.shape} and masks {masks.shape} of {g} independent targets cannot be averaged; pass one row per "
+            "target, and at least two targets that do not depend on each other."
         )
     if np.isnan(scores).any() or masks.all(axis=1).any() or not masks.any(axis=1).all():
         raise InvalidInput(
-            "some score is NaN or some target lacks members or non-members, so it has no rate; pass scores of both "
+            "a score is NaN, or a target has no members or no non-members, so its rates are undefined; pass scores of both "
             "for every target."
         )
     for rate in fpr:
         in_open_unit(rate, "fpr")
     if scores.shape[1] > MOST_RECORDS:
-        some = rng.choice(scores.shape[1], MOST_RECORDS, replace=False)
-        scores, masks = scores[:, some], masks[:, some]
+        drawn_records = rng.choice(scores.shape[1], MOST_RECORDS, replace=False)
+        scores, masks = scores[:, drawn_records], masks[:, drawn_records]
     n = scores.shape[1]
-    # Each replicate weighs the records alike for all targets; the first weighs them all by 1.
+    # Each replicate gives a record the same weight for all targets; the first row is the data itself.
     weights = np.vstack(
         [np.ones(n), rng.multinomial(n, np.full(n, 1 / n), size=REPLICATES)]
     )
@@ -155,7 +156,7 @@ def measure_targets(
 def _rates(
     weights: NDArray[np.float64], mask: NDArray[np.bool_], fpr: Sequence[float]
 ) -> NDArray[np.float64]:
-    """Return AUC and TPR at each FPR per row of weights; records from the highest score down."""
+    """Return the AUC and the TPR at each FPR for each row of weights, with records in descending order of score."""
     inside = np.cumsum(np.where(mask, weights, 0.0), axis=1)
     outside = np.cumsum(np.where(mask, 0.0, weights), axis=1)
     total_in = np.maximum(inside[:, -1:], 1e-12)
@@ -164,8 +165,8 @@ def _rates(
     auc = (steps * inside).sum(axis=1, keepdims=True) / (total_in * total_out)
     columns = [auc]
     for rate in fpr:
-        # The last place at which the false positives do not exceed the rate.
+        # The last place at which the false positives do not exceed the rate, up to rounding.
         place = (outside <= rate * total_out + 1e-9).sum(axis=1) - 1
-        found = np.take_along_axis(inside, np.maximum(place, 0)[:, None], 1)
-        columns.append(np.where(place[:, None] >= 0, found, 0.0) / total_in)
+        hits = np.take_along_axis(inside, np.maximum(place, 0)[:, None], 1)
+        columns.append(np.where(place[:, None] >= 0, hits, 0.0) / total_in)
     return np.concatenate(columns, axis=1)

@@ -1,4 +1,4 @@
-"""What an adversary that watched every step came to believe, against what it may come to believe at most."""
+"""The beliefs of an adversary that watched every step, compared with what the guarantee allows."""
 
 from dataclasses import dataclass
 
@@ -14,12 +14,12 @@ from reticent.evidence.proportion import clopper_pearson
 
 __all__ = ["Beliefs", "PathPoint", "WatchedEvidence", "measure_beliefs", "path_of"]
 
-POINTS = 60  # of a path that are kept
+POINTS = 60  # steps of a path that are stored: a smooth curve in a small dossier
 
 
 @dataclass(frozen=True, kw_only=True)
 class PathPoint:
-    """A quantity over runs after some steps: its 5th, 50th and 95th percentile."""
+    """The 5th, 50th and 95th percentile over runs of a quantity after some step."""
 
     step: int
     low: float
@@ -29,34 +29,34 @@ class PathPoint:
 
 @dataclass(frozen=True, kw_only=True)
 class WatchedEvidence:
-    """Beliefs of the adversary that watches, over runs.
+    """What the adversary that watches came to believe, over runs.
 
     Parameters
     ----------
     runs, steps, size : int
-        Trainings that were watched, steps of each, and numbers in a release.
+        Number of watched trainings, of steps in each, and of numbers in a release.
     rate : float
         Probability that the record takes part in a step.
     prior : float
-        Belief in the first table before.
+        Belief in the first table before the training.
     advantage : Estimate
-        True minus false positive rate of its final guesses (the more probable table).
+        True-positive minus false-positive rate of the final guesses (the more probable table).
     advantage_bound : float
-        The most that the stated mechanism allows any adversary.
+        The largest advantage that the stated mechanism allows any adversary.
     belief : float
-        A belief in the truth to be exceeded seldom.
+        A belief in the truth that should rarely be exceeded.
     exceeded : Estimate
         Share of runs in which the final belief in the truth exceeds it.
     exceeded_bound : float
-        The most that the stated mechanism allows.
+        The largest such share that the stated mechanism allows.
     beliefs : Histogram
-        Final beliefs in the first table, of runs that used it ("members") and that did not.
+        Final beliefs in the first table, of runs that used it ("members") and of runs that did not.
     calibration : Calibration
         Whether beliefs come true as often as they say.
     belief_path : tuple of PathPoint
         Belief in the truth over steps.
     sensitivity_path : tuple of PathPoint
-        Distance of the two tables' shares over steps, in units of the bound on a share.
+        Distance between the shares of the two tables over steps, in units of the bound on a share.
     noise : Estimate
         Deviation of the noise over the stated one.
     normality : float
@@ -64,9 +64,9 @@ class WatchedEvidence:
     epsilon : Estimate
         Lower bound on epsilon.
     ceiling : float
-        About what the bound comes to if all is as stated and every step uses up its bound.
+        About the lower bound if everything is as stated and every step uses its whole sensitivity bound.
     delta : float
-        At which both are stated.
+        The delta at which ``epsilon`` and ``ceiling`` are stated.
     """
 
     runs: int
@@ -108,35 +108,35 @@ def measure_beliefs(
     belief: float,
     level: float,
 ) -> Beliefs:
-    """Return how often the adversary was right, how sure it was, and whether it was sure rightly.
+    """Return how often the adversary was right, how sure it was, and whether its beliefs are calibrated.
 
     Parameters
     ----------
     log_odds : array of float, (R, T)
-        Of the first table, after every step, at even prior odds.
+        Log-odds of the first table after every step, at even prior odds.
     first : array of bool, (R,)
-        Whether the run used the first table; a fair coin each.
+        Whether each run used the first table, decided by a fair coin.
     belief : float
-        The belief in the truth of which is counted how often it is exceeded.
+        The function counts how often the belief in the truth exceeds this value.
     level : float
         Confidence of each interval, in (0, 1).
 
     Examples
     --------
     >>> odds = np.array([[2.0], [-2.0]] * 50)
-    >>> made = measure_beliefs(odds, np.array([True, False] * 50), belief=0.9, level=0.95)
-    >>> made.advantage.value, made.exceeded.value
+    >>> beliefs = measure_beliefs(odds, np.array([True, False] * 50), belief=0.9, level=0.95)
+    >>> beliefs.advantage.value, beliefs.exceeded.value
     (1.0, 0.0)
     """
     if log_odds.ndim != 2 or first.shape != (len(log_odds),):
         raise InvalidInput(
-            f"log-odds of shape {log_odds.shape} do not fit {first.shape} answers; pass one row a run."
+            f"log-odds of shape {log_odds.shape} do not fit answers of shape {first.shape}; pass one row and one answer per run."
         )
     sign = np.where(first, 1.0, -1.0)
     final = log_odds[:, -1]
     right = (final * sign > 0).sum() + 0.5 * (final == 0).sum()
     share = clopper_pearson(float(right), len(final), level=level)
-    # A fair coin chose the table, so the advantage is twice the success less one.
+    # A fair coin chose the table, so the advantage is twice the success rate minus one.
     advantage = Estimate(
         value=2 * share.value - 1,
         low=2 * share.low - 1,
@@ -152,6 +152,7 @@ def measure_beliefs(
         advantage=advantage,
         exceeded=exceeded,
         beliefs=belief_histogram(believed[first], believed[~first]),
+        # About forty runs per bin, so that the interval of a bin is narrow enough to show a bad calibration.
         calibration=calibration(
             believed, first, level=level, bins=int(np.clip(len(final) // 40, 2, 10))
         ),
@@ -160,7 +161,7 @@ def measure_beliefs(
 
 
 def path_of(values: NDArray[np.float64]) -> tuple[PathPoint, ...]:
-    """Return percentiles over runs after steps, at up to 60 steps.
+    """Return percentiles over runs, at up to 60 steps.
 
     Parameters
     ----------
@@ -168,8 +169,9 @@ def path_of(values: NDArray[np.float64]) -> tuple[PathPoint, ...]:
         A quantity after every step of every run.
     """
     steps = values.shape[1]
-    some = np.unique(np.linspace(0, steps - 1, min(steps, POINTS)).round().astype(int))
-    low, middle, high = np.quantile(values[:, some], [0.05, 0.5, 0.95], axis=0)
+    places = np.linspace(0, steps - 1, min(steps, POINTS)).round().astype(int)
+    shown = np.unique(places)
+    low, middle, high = np.quantile(values[:, shown], [0.05, 0.5, 0.95], axis=0)
     return tuple(
         PathPoint(
             step=int(step) + 1,
@@ -177,5 +179,5 @@ def path_of(values: NDArray[np.float64]) -> tuple[PathPoint, ...]:
             middle=round(float(b), 9),
             high=round(float(c), 9),
         )
-        for step, a, b, c in zip(some, low, middle, high, strict=True)
+        for step, a, b, c in zip(shown, low, middle, high, strict=True)
     )

@@ -1,11 +1,11 @@
 r"""The worst case: how well the best adversary that sees certain features can do, whatever its method.
 
 The vulnerability of the best adversary is the total variation distance between the features of
-members and of non-members, :math:`V^* = \tfrac12\int|f_1 - f_0|` ([1]_, chapter 5; [2]_). Putting estimates of
-the two distributions in place of the distributions leans **upwards**: two samples of one source never look
-quite alike. So each estimate here measures what it shows when nothing is there, by permuting the
-tags, and takes that away; gives the permutation's p-value; and has an interval whose low end
-comes from a rule learned on other records, which no chance difference can lift.
+members and of non-members, :math:`V^* = \tfrac12\int|f_1 - f_0|` ([1]_, chapter 5; [2]_). Plugging estimates of
+the two distributions into this formula is biased **upwards**: two samples of one distribution never look
+quite alike. Each estimate here therefore measures, by permuting the tags, what it shows when there is no
+difference, and corrects for that; it comes with the p-value of the permutation test, and with an interval whose low end
+comes from a rule learned on other records, which a chance difference cannot raise.
 
 References
 ----------
@@ -36,9 +36,9 @@ __all__ = [
     "worst_case_vectors",
 ]
 
-PERMUTATIONS = 199
-CELLS = 512  # of the grid on which densities are compared
-MOST_VECTORS = 4_000  # a side: neighbours of more take long and add little
+PERMUTATIONS = 199  # the smallest possible p-value is 1/200; more cost time
+CELLS = 512  # of the grid on which densities are compared: finer than the kernel
+MOST_VECTORS = 4_000  # per side: nearest neighbours of more take long and add little
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,11 +50,11 @@ class WorstCase:
     feature : str
         What the adversary sees of each record.
     estimate : Estimate
-        The worst case, its upward bias taken away; 0 to 1.
+        The worst case, corrected for its upward bias; 0 to 1.
     plug_in : float
-        The estimate before that, which leans upwards.
+        The plug-in estimate before the correction, which is biased upwards.
     bias : float
-        What the plug-in shows on average when tags mean nothing.
+        The mean of the plug-in estimate when tags are permuted and mean nothing.
     p_value : float
         Permutation p-value of "the features of members and non-members are alike".
     """
@@ -76,14 +76,14 @@ def worst_case_discrete(
 ) -> WorstCase:
     """Return the worst case for a feature with few values, such as the 0-1 loss.
 
-    For the 0-1 loss it is the gap between the errors on members and on non-members ([1]_, Corollary 1).
+    For the 0-1 loss it is the gap between the error rates on members and on non-members ([1]_, Corollary 1).
 
     Parameters
     ----------
     members, nonmembers : array-like
-        The feature's value for each member and non-member.
+        Value of the feature for each member and non-member.
     feature : str
-        Its name.
+        Name of the feature.
     level : float
         Confidence, in (0, 1).
     rng : numpy.random.Generator
@@ -101,7 +101,7 @@ def worst_case_discrete(
     cells = len(values)
     if cells > CELLS:
         raise InvalidInput(
-            f"the feature {feature!r} has {cells} values, too many to count each; use worst_case_density."
+            f"the feature {feature!r} has {cells} values, too many to count each separately; use worst_case_density."
         )
     return _by_cells(codes[: len(d)], codes[len(d) :], cells, 0.0, feature, level, rng)
 
@@ -116,9 +116,9 @@ def worst_case_density(
 ) -> WorstCase:
     """Return the worst case for one number per record, such as the loss or an attack's score.
 
-    Densities are estimated with a Gaussian kernel on the ranks of the pooled values: total
-    variation does not change with a monotone transformation, and ranks need no choice of bandwidth
-    by the data. Both densities are reflected at the ends.
+    Densities are estimated with a Gaussian kernel on the ranks of the pooled values: a monotone
+    transformation does not change the total variation, and on ranks the bandwidth need not be chosen from
+    the data. Both densities are reflected at the ends.
 
     Parameters
     ----------
@@ -139,6 +139,7 @@ def worst_case_density(
     _, tied, counts = np.unique(both, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts + 1) / 2 + 0.5)[tied] / len(both)
     codes = np.minimum((ranks * CELLS).astype(np.int64), CELLS - 1)
+    # The kernel narrows slowly with the number of records: a narrower one raises the bias, a wider one flattens edges.
     width = CELLS * 0.2 * min(len(d), len(r)) ** -0.25
     return _by_cells(
         codes[: len(d)], codes[len(d) :], CELLS, width, feature, level, rng
@@ -155,16 +156,17 @@ def worst_case_vectors(
 ) -> WorstCase:
     r"""Return the worst case for several numbers per record, by nearest neighbours.
 
-    With :math:`\eta(x)` the chance that a record with features x is a member, :math:`V^* = E|2\eta(X) - 1|` under
-    equal shares of both. It is estimated from the tags of each record's nearest neighbours, itself left out. Neighbours
-    lie farther apart the more columns there are, so the estimate leans downwards then, and its high end is no bound.
+    With :math:`\eta(x)` the probability that a record with features x is a member, :math:`V^* = E|2\eta(X) - 1|` for
+    equal shares of members and non-members. It is estimated from the tags of the nearest neighbours of each record,
+    without the record itself. The more columns there are, the farther apart neighbours lie; the estimate is then biased
+    downwards, and its high end is not a bound.
 
     Parameters
     ----------
     members, nonmembers : array-like of float, shape (n, d)
-        The features; each column is replaced by its ranks, so that no unit of measure counts.
+        The features; each column is replaced by its ranks, so that units of measurement do not matter.
     feature, level, rng
-        As in :func:`worst_case_discrete`. At most 4,000 a side, drawn at random, are used.
+        As in :func:`worst_case_discrete`. At most 4,000 records per side, drawn at random, are used.
 
     Examples
     --------
@@ -179,7 +181,7 @@ def worst_case_vectors(
         array = np.asarray(values, dtype=np.float64)
         if array.ndim != 2 or len(array) < 10 or not np.isfinite(array).all():
             raise InvalidInput(
-                f"{name} have features of shape {array.shape}, but at least ten rows of finite numbers are needed; "
+                f"the features of {name} must be at least ten rows of finite numbers, got shape {array.shape}; "
                 "pass one row per record."
             )
         sides.append(
@@ -190,18 +192,19 @@ def worst_case_vectors(
     d, r = sides
     if d.shape[1] != r.shape[1]:
         raise InvalidInput(
-            f"members have {d.shape[1]} features and non-members {r.shape[1]}; pass the same of both."
+            f"members have {d.shape[1]} features and non-members {r.shape[1]}; pass the same features of both."
         )
     x = np.concatenate([d, r])
     ranks = np.column_stack([_middle_ranks(column) for column in x.T])
-    # Ties are many when a product answers in steps: a hair of noise picks neighbours at random among them.
+    # A product that answers in steps has many ties: tiny noise picks neighbours among them at random.
     ranks += rng.uniform(-1e-6, 1e-6, ranks.shape)
+    # The number of neighbours grows more slowly than the records, so that neighbours come closer as records are added.
     k = max(5, round(len(x) ** 0.4))
     near = np.asarray(cKDTree(ranks).query(ranks, k=k + 1)[1])[:, 1:]
     tags = np.arange(len(x)) < len(d)
 
     def shown(tags: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Return 2 eta - 1 for each record; each side counts as one half whatever its size."""
+        """Return 2 eta - 1 for each record; each side counts as one half, whatever its size."""
         inside = tags[near].sum(axis=1) / len(d)
         outside = (k - tags[near].sum(axis=1)) / len(r)
         return np.asarray((inside - outside) / (inside + outside))
@@ -222,15 +225,15 @@ def subgroup_aware(
 ) -> Estimate:
     r"""Return the worst case of an adversary that knows each record's group as well.
 
-    When the chance of membership is the same in all groups, :math:`V^*(W, Z) = \sum_z P(z)\, V^*_z(W)`, which is
+    If the probability of membership is the same in all groups, :math:`V^*(W, Z) = \sum_z P(z)\, V^*_z(W)`, which is
     never below :math:`V^*(W)` (Theorem 4 of [2]_).
 
     Parameters
     ----------
     groups : sequence of (share, Estimate)
-        Share of records in each group, and the worst case inside it; their intervals must hold jointly.
+        Share of records in each group, and the worst case within it; the intervals must hold jointly.
     level : float
-        The confidence at which they do.
+        The joint confidence of the intervals.
 
     Examples
     --------
@@ -241,7 +244,7 @@ def subgroup_aware(
     whole = sum(share for share, _ in groups)
     if not groups or whole <= 0:
         raise InvalidInput(
-            "there is no group to add up over; pass each group's share and worst case."
+            "there are no groups with a positive share to add up; pass the share and the worst case of each group."
         )
 
     def over(end: str) -> float:
@@ -267,37 +270,37 @@ def _by_cells(
     level: float,
     rng: np.random.Generator,
 ) -> WorstCase:
-    """Compare two samples cell by cell, after smoothing by a kernel of some width."""
+    """Compare two samples cell by cell, after smoothing with a kernel of the given width."""
     if min(len(d), len(r)) < 4:
         raise InvalidInput(
-            f"{len(d)} members and {len(r)} non-members are too few to compare; pass at least four of each."
+            f"at least four members and four non-members are needed for a comparison, got {len(d)} and {len(r)}."
         )
     m, n = len(d), len(r)
     counts = np.bincount(d, minlength=cells), np.bincount(r, minlength=cells)
     plug_in = float(_distance(counts[0], counts[1], m, n, width))
-    # A permutation of tags is a draw without replacement of m records from the pooled cells.
+    # A permutation of the tags draws m records from the pooled cells without replacement.
     drawn = rng.multivariate_hypergeometric(
         counts[0] + counts[1], m, size=PERMUTATIONS, method="marginals"
     )
     null = _distance(drawn, counts[0] + counts[1] - drawn, m, n, width)
     called_d, called_r = _cross_fitted(d, r, cells, width, rng)
-    # The best single threshold needs no smoothing, which flattens a sharp edge.
+    # The best single threshold is computed without smoothing, which would flatten a sharp edge.
     sharp = float(np.abs(np.cumsum(counts[0] / m - counts[1] / n)).max())
-    made = _corrected(
+    corrected = _corrected(
         feature, plug_in, null, called_d, called_r, sharp=sharp, level=level
     )
     if cells > 2:
-        return made
-    # Two values leave one set to choose and its complement: the gap itself, folded at 0.
+        return corrected
+    # With two values the only rules are one value and the other: the worst case is the gap itself, folded at 0.
     last = cells - 1
     gap = vulnerability(d == last, r == last, level=level)
     low = max(0.0, gap.low, -gap.high)
-    value = made.estimate.value
+    value = corrected.estimate.value
     return WorstCase(
         feature=feature,
         plug_in=plug_in,
-        bias=made.bias,
-        p_value=made.p_value,
+        bias=corrected.bias,
+        p_value=corrected.p_value,
         estimate=Estimate(
             value=value,
             low=min(low, value),
@@ -311,7 +314,7 @@ def _by_cells(
 def _distance(
     a: NDArray[np.int64], b: NDArray[np.int64], m: int, n: int, width: float
 ) -> NDArray[np.float64]:
-    """Return half the summed difference of two histograms, smoothed; the last axis is cells."""
+    """Return half the sum of the absolute differences of two smoothed histograms, over the cells of the last axis."""
     gap = a / m - b / n
     if width > 0:
         gap = gaussian_filter1d(gap, width, axis=-1, mode="reflect")
@@ -325,7 +328,7 @@ def _cross_fitted(
     width: float,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Call members those in cells where the other half of the records has more members."""
+    """Call a record a member if the other half of the records has relatively more members in its cell."""
     d_half = rng.permutation(len(d)) % 2 == 0
     r_half = rng.permutation(len(r)) % 2 == 0
     d_called, r_called = np.zeros(len(d), bool), np.zeros(len(r), bool)
@@ -334,7 +337,7 @@ def _cross_fitted(
         b = np.bincount(r[~r_here], minlength=cells) / max(1, (~r_here).sum())
         gap = a - b
         if width > 0:
-            # Half of the records deserve a wider kernel.
+            # Half of the records need a kernel wider by 2^(1/4), by the rule of worst_case_density.
             gap = gaussian_filter1d(gap, width * 2**0.25, mode="reflect")
         d_called[d_here] = gap[d[d_here]] > 0
         r_called[r_here] = gap[r[r_here]] > 0
@@ -351,12 +354,12 @@ def _corrected(
     sharp: float,
     level: float,
 ) -> WorstCase:
-    """Take the bias away and put an interval around it.
+    """Correct the plug-in estimate for its bias, and compute an interval.
 
-    A true difference and a chance one add up like independent errors: the square of the plug-in is
-    about that of the truth plus that of the bias, whatever the size of the truth (the tests measure
-    what is left). The low end is that of decisions made by a rule from other records. Where nothing is there the
-    two halves, each judged by the other's rule, are right or wrong together: the error of their mean is up
+    A true difference and a chance difference add up like independent errors: the square of the plug-in is
+    about the square of the truth plus that of the bias, whatever the size of the truth (the tests measure
+    what remains). The low end is that of decisions by a rule learned on other records. If there is no difference, the
+    two halves, each judged by the rule of the other, are right or wrong together, so the error of their mean is up
     to that of one half. The high end is that of the largest of plug-in, best single threshold and rule.
     """
     bias = float(null.mean())

@@ -1,10 +1,12 @@
 """The one pipeline: order, controls, streams, resume."""
 
-from reticent.pipeline._answers import train_seed
-from reticent.pipeline._api import audit, audit_outputs
-from reticent.pipeline._audit import divide, results_folder, run_audit
+from reticent.pipeline._api import audit, audit_outputs, workers_of
+from reticent.pipeline._audit import results_folder, run_audit
 from reticent.pipeline._canaries import OneRunAudit, audit_in_one_run
-from reticent.pipeline._identify import WatchPlan, identify
+from reticent.pipeline._case import divide, train_seed
+from reticent.pipeline._identify import WatchPlan, run_identification
+from reticent.pipeline._input import must_be_writable, table_of
+from reticent.pipeline._insider import LOOKS, plan_rounds
 from reticent.pipeline._neighbour import (
     Dissimilar,
     LargestGradient,
@@ -13,21 +15,25 @@ from reticent.pipeline._neighbour import (
 )
 from reticent.pipeline._observed import report_observed
 from reticent.pipeline._plan import (
-    DEFAULT_ATTACKS,
-    OUTPUT_ATTACKS,
-    POOL_ATTACKS,
-    WHITE_BOX_ATTACKS,
     AuditPlan,
     AuditResult,
     PerRecord,
 )
-from reticent.pipeline._stages import Stages
+from reticent.pipeline._pool import SIZES, forecast, largest_size
+from reticent.pipeline._risk import Risk, relation_of
+from reticent.pipeline._train import (
+    TrainedProduct,
+    TrainPlan,
+    default_network,
+    run_training,
+    train,
+)
+from reticent.pipeline._verbs import identify, plan, training_to_watch
+from reticent.pipeline._watched import watched_evidence
 
 __all__ = [
-    "DEFAULT_ATTACKS",
-    "OUTPUT_ATTACKS",
-    "POOL_ATTACKS",
-    "WHITE_BOX_ATTACKS",
+    "LOOKS",
+    "SIZES",
     "AuditPlan",
     "AuditResult",
     "Dissimilar",
@@ -36,15 +42,31 @@ __all__ = [
     "Neighbour",
     "OneRunAudit",
     "PerRecord",
-    "Stages",
+    "Risk",
+    "TrainPlan",
+    "TrainedProduct",
     "WatchPlan",
     "audit",
     "audit_in_one_run",
     "audit_outputs",
+    "default_network",
     "divide",
+    "forecast",
     "identify",
+    "largest_size",
+    "must_be_writable",
+    "plan",
+    "plan_rounds",
+    "relation_of",
     "report_observed",
     "results_folder",
     "run_audit",
+    "run_identification",
+    "run_training",
+    "table_of",
+    "train",
     "train_seed",
+    "training_to_watch",
+    "watched_evidence",
+    "workers_of",
 ]

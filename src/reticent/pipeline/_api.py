@@ -1,7 +1,9 @@
 """Audits from Python: an estimator with data, or saved outputs alone."""
 
 import hashlib
-from dataclasses import replace
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +11,34 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from reticent.attack import Challenge
-from reticent.data import ColumnKind, Finding, Severity, table_from_frame
+from reticent.attack import Attack, Challenge
+from reticent.data import ColumnKind, Finding, Severity, Table, table_from_frame
 from reticent.errors import InvalidInput
+from reticent.evidence import Measure
 from reticent.pipeline._audit import outputs_dossier, run_audit
 from reticent.pipeline._plan import AuditPlan
 from reticent.policy import Policy, read_policy
-from reticent.product import Provenance, Trainer, versions
-from reticent.report import Dossier
-from reticent.train import EstimatorTrainer, parse_trainer
+from reticent.product import Provenance, versions
+from reticent.report import Dossier, Section
+from reticent.run import Effort, Processes, Run, Serial, Workers
+from reticent.train import trainer_of
 
-__all__ = ["audit", "audit_outputs"]
+__all__ = ["audit", "audit_outputs", "workers_of"]
+
+FEWEST_OUTPUTS = 20  # members, and non-members, of which anything can be said
+USUAL_MEMORY, USUAL_MINUTES = 2.0, 2.0
+
+
+def workers_of(count: int | None) -> Workers:
+    """Return so many processes; by default one per core.
+
+    Examples
+    --------
+    >>> workers_of(1).count
+    1
+    """
+    number = os.cpu_count() or 1 if count is None else count
+    return Serial() if number == 1 else Processes(number)
 
 
 def audit(
@@ -33,19 +52,22 @@ def audit(
     *,
     parts: ArrayLike | None = None,
     claimed_epsilon: float | None = None,
-    minutes: float = 2.0,
+    attacks: Sequence[Attack] = (),
+    measures: Sequence[Measure] = (),
+    sections: Sequence[Section] = (),
+    minutes: float = USUAL_MINUTES,
     rounds: int = 100,
     pool: int | None = None,
-    memory: float = 2.0,
-    workers: int | None = None,
+    memory: float = USUAL_MEMORY,
+    workers: int | Workers | None = None,
 ) -> Dossier:
     """Train an estimator on a part of the data, attack it, and decide.
 
     Parameters
     ----------
-    estimator : estimator, Trainer or str
-        A scikit-learn-like classifier or pipeline (cloned, never fitted itself), a trainer,
-        or a description such as ``"sklearn.naive_bayes.GaussianNB()"``.
+    estimator : estimator, recipe, Trainer or str
+        A scikit-learn-like model or pipeline (cloned, never fitted itself), a recipe such as
+        ``reticent.Network(hidden=[8])``, a trainer, or a description such as ``"sklearn.naive_bayes.GaussianNB()"``.
     X : data frame or array, shape (n, d)
         Features. A frame with text or missing values is imputed, one-hot coded and scaled
         inside the trainer, unless the estimator begins with a ``ColumnTransformer``;
@@ -64,9 +86,19 @@ def audit(
         ``"defender"``, ``"reserved"``, ``"auxiliary"``; by default a random split.
     claimed_epsilon : float, optional
         Privacy that the trainer claims.
-    minutes, rounds, pool, memory, workers
-        Effort: of the retraining insider, and of the attacks that compare with a pool of
-        models; see :class:`AuditPlan`.
+    attacks : sequence of Attack
+        Attacks of your own, beside those of reticent.
+    measures : sequence of Measure
+        Measures of your own, which the policy may limit.
+    sections : sequence of Section
+        Sections of your own in the report.
+    minutes, memory : float
+        About how long the audit may take, and gigabytes.
+    rounds, pool : int
+        Most rounds of the retraining insider per regime, and number of models that attacks compare with; see
+        :class:`AuditPlan`.
+    workers : int or Workers, optional
+        Processes, or a cluster; by default one process per core.
 
     Returns
     -------
@@ -82,44 +114,43 @@ def audit(
     >>> str(dossier.verdict)
     'INCONCLUSIVE'
     """
-    frame = _frame(X)
-    table = table_from_frame(
-        frame, target=np.asarray(y), group=groups, unit=units, part=parts, name="X"
-    )
-    plain = not table.schema.names(ColumnKind.CATEGORICAL) and not bool(
-        table.features.isna().to_numpy().any()
-    )
-    trainer = _trainer(estimator, preprocess=not plain)
+    data = _Data(X=X, y=y, groups=groups, units=units, parts=parts)
+    rules = _policy(policy)
+    trainer = trainer_of(estimator, preprocess=data.needs_preprocessing)
+    table = data.table(quantity=trainer.quantity)
+    shown = {"groups": groups, "units": units, "parts": parts}
+    given = {k: None if v is None else _Name(k) for k, v in shown.items()}
     plan = AuditPlan(
         trainer=trainer,
-        policy=_policy(policy),
-        seed=seed,
+        policy=rules,
         claimed_epsilon=claimed_epsilon,
-        minutes=minutes,
+        own_attacks=tuple(attacks),
+        own_measures=tuple(measures),
+        own_sections=tuple(sections),
         rounds=rounds,
         pool=pool,
-        memory=memory,
         subject={"table": f"{len(table):,} records", "product": trainer.recipe},
         repeat=_call(
             "audit",
             trainer.recipe,
             "X",
             "y",
-            groups=None if groups is None else _Name("groups"),
-            units=None if units is None else _Name("units"),
-            policy=_policy(policy).name,
+            groups=given["groups"],
+            units=given["units"],
+            policy=rules.name,
             seed=seed,
-            parts=None if parts is None else _Name("parts"),
+            parts=given["parts"],
             claimed_epsilon=claimed_epsilon,
             minutes=minutes,
             rounds=rounds,
             pool=pool,
-            memory=None if memory == 2.0 else memory,
+            memory=None if memory == USUAL_MEMORY else memory,
         ),
     )
-    if workers is not None:
-        plan = replace(plan, workers=workers)
-    return run_audit(table, plan).dossier
+    by_count = workers is None or isinstance(workers, int)
+    who = workers_of(workers) if by_count else workers  # type: ignore[arg-type]
+    effort = Effort(minutes=minutes, memory=memory, workers=who)  # type: ignore[arg-type]
+    return run_audit(table, plan, run=Run(seed=seed, effort=effort)).dossier
 
 
 def audit_outputs(
@@ -163,9 +194,9 @@ def audit_outputs(
             "from the same product."
         )
     for who, labels in (("members", y_in), ("non-members", y_out)):
-        if len(labels) < 20:
+        if len(labels) < FEWEST_OUTPUTS:
             raise InvalidInput(
-                f"there are {len(labels)} {who} but at least 20 are needed to say anything; bring more."
+                f"there are {len(labels)} {who} but at least {FEWEST_OUTPUTS} are needed to say anything; bring more."
             )
     challenge = Challenge(
         probabilities=np.concatenate([p_in, p_out]),
@@ -181,12 +212,11 @@ def audit_outputs(
         text="the audit started from saved outputs: whether members and non-members differ by more than "
         "membership could not be checked, nor whether a person is on both sides.",
     )
-    return outputs_dossier(
-        challenge,
-        tags=np.repeat([True, False], [len(y_in), len(y_out)]),
-        findings=[finding],
-        policy=_policy(policy),
-        seed=seed,
+    rules = _policy(policy)
+    plan = AuditPlan(
+        trainer=None,
+        answers_only=True,
+        policy=rules,
         provenance=Provenance(
             data_fingerprint=digest.hexdigest(),
             classes=classes,
@@ -198,11 +228,51 @@ def audit_outputs(
             "audit_outputs",
             "(p_members, y_members)",
             "(p_nonmembers, y_nonmembers)",
-            policy=_policy(policy).name,
+            policy=rules.name,
             seed=seed,
             claimed_epsilon=claimed_epsilon,
         ),
     )
+    return outputs_dossier(
+        challenge,
+        tags=np.repeat([True, False], [len(y_in), len(y_out)]),
+        plan=plan,
+        findings=[finding],
+        run=Run(seed=seed),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Data:
+    """Records as a caller has them."""
+
+    X: Any
+    y: Any
+    groups: Any
+    units: Any
+    parts: Any
+
+    def table(self, *, quantity: bool = False) -> Table:
+        return table_from_frame(
+            _frame(self.X),
+            target=np.asarray(self.y),
+            group=self.groups,
+            unit=self.units,
+            part=self.parts,
+            quantity=quantity,
+            name="X",
+        )
+
+    @property
+    def needs_preprocessing(self) -> bool:
+        """Whether there is text or something missing; complete numbers reach an estimator as they are."""
+        frame = _frame(self.X)
+        kinds = table_from_frame(
+            frame, target=np.arange(len(frame)) % 2, unit=self.units, name="X"
+        )
+        return bool(kinds.schema.names(ColumnKind.CATEGORICAL)) or bool(
+            kinds.features.isna().to_numpy().any()
+        )
 
 
 class _Name(str):
@@ -227,15 +297,6 @@ def _policy(policy: Policy | Path | str | None) -> Policy:
     if isinstance(policy, Policy):
         return policy
     return read_policy("default" if policy is None else policy)
-
-
-def _trainer(estimator: Any, *, preprocess: bool) -> Trainer:
-    if isinstance(estimator, str):
-        return parse_trainer(estimator, preprocess=preprocess)
-    if hasattr(estimator, "train") and hasattr(estimator, "recipe"):
-        made: Trainer = estimator
-        return made
-    return EstimatorTrainer.of(estimator, preprocess=preprocess)
 
 
 def _frame(X: pd.DataFrame | ArrayLike) -> pd.DataFrame:

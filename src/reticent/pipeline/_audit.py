@@ -1,92 +1,59 @@
-"""The one pipeline: table, split, product, attacks, evidence, decision, dossier."""
+"""The one pipeline: table, split, product, attacks, evidence, statements, decision, dossier."""
 
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.account import Guarantee, Relation
-from reticent.attack import (
-    BlindBaseline,
-    Challenge,
-    RetrainingRounds,
-    blind_baseline,
-)
-from reticent.data import Finding, Severity, Split, Table, as_numbers, check_split
+from reticent.audits import Sides
+from reticent.data import Finding, Severity, Split, Table
 from reticent.evidence import (
-    Identification,
-    InsiderEvidence,
-    vulnerability_bound,
+    Epsilons,
+    Evidence,
+    Seen,
+    Statement,
+    individual_privacy,
+    pair_wins,
 )
-from reticent.pipeline._answers import (
-    NULL_HALVES,
-    Null,
-    answers_of,
-    null_answers,
-    product_answers,
-    product_seed,
-    train_seed,
-    training_findings,
-)
-from reticent.pipeline._controls import memorised_answers
+from reticent.pipeline._ask import ask_null, ask_product, training_findings
+from reticent.pipeline._case import Case
+from reticent.pipeline._claims import Claims, examine_claims, three_epsilons
+from reticent.pipeline._controls import judge_controls
+from reticent.pipeline._gather import Gathered, Heard, gather, posterior_of
 from reticent.pipeline._insider import play_insider
-from reticent.pipeline._outsider import (
-    Outsider,
-    attack_and_measure,
-    per_record_risk,
-)
+from reticent.pipeline._look import look_at_data, what_is_not_kept
 from reticent.pipeline._plan import (
-    OUTPUT_ATTACKS,
-    POOL_ATTACKS,
+    INSIDER_ATTACK,
     AuditPlan,
     AuditResult,
-    Progress,
-    silent,
+    PerRecord,
 )
-from reticent.pipeline._pool import choose_size, train_pool
-from reticent.pipeline._sides import Sides
-from reticent.pipeline._stages import Arrays, Stages
-from reticent.pipeline._three import three_epsilons, watch_training
-from reticent.policy import Policy, decide
-from reticent.product import (
-    Product,
-    Provenance,
-    Trainer,
-    versions,
+from reticent.pipeline._pool import (
+    People,
+    PoolSize,
+    choose_pool,
+    measure_pool,
+    train_pool,
 )
-from reticent.report import Dossier
-from reticent.report.words import insider_warning, summarise
-from reticent.run import stream
-from reticent.train import (
-    NetworkTrainer,
-    PrivateModuleTrainer,
-    PrivateNetworkTrainer,
-    guarantee_of,
-)
+from reticent.pipeline._score import Arena, score_all
+from reticent.policy import Control, Gap, decide
+from reticent.report import Dossier, insider_warning, summarise
+from reticent.run import Run
 
-__all__ = ["divide", "outputs_dossier", "results_folder", "run_audit"]
+__all__ = ["outputs_dossier", "results_folder", "run_audit"]
 
-
-BLIND_FALSE_ALARM = 0.01
-WATCHED = 50  # trainings that are watched at most, if time allows
-NO_TIME = Finding(
-    name="no_pool",
-    severity=Severity.WARNING,
-    text="there was neither time nor memory for a pool of four models, so the strongest attacks were not run; audit with more "
-    "--minutes, or ask for a pool with --pool.",
-)
+NULL_HALVES = "One half of the non-members, set against the other,"
 
 
 def run_audit(
     table: Table,
     plan: AuditPlan,
     *,
+    run: Run | None = None,
     split: Split | None = None,
-    stages: Stages | None = None,
-    progress: Progress = silent,
 ) -> AuditResult:
     """Audit a product: from a table to a dossier.
 
@@ -96,364 +63,252 @@ def run_audit(
         The records.
     plan : AuditPlan
         What to audit and by which rules.
+    run : Run, optional
+        Seed, store of finished stages, effort, and who is told of progress; by default one that keeps nothing.
     split : Split, optional
         Parts; by default the table's own, or a random split by unit.
-    stages : Stages, optional
-        Where finished stages are kept; by default nowhere.
-    progress : callable
-        Called with a stage's name, what is done and what there is to do.
     """
-    started = time.perf_counter()
-    stages = stages or Stages(folder=None)
-    if split is None:
-        split = divide(table, seed=plan.seed)
-    content = _content(split, plan)
-
-    progress("checking the data", 0, 1)
-    findings = check_split(split, smallest_group=plan.policy.smallest_group)
-    blind = stages.get("blind", content[:2], lambda: _blind(split, plan.seed))
-    baseline = BlindBaseline(
-        accuracy=float(blind["accuracy"]), p_value=float(blind["p_value"])
-    )
-    findings.append(baseline.finding(false_alarm=BLIND_FALSE_ALARM))
-    progress("checking the data", 1, 1)
-
-    progress("training the product", 0, 2)
-    product: Product | None = plan.product
-    made: list[Product] = []
-    answers = answers_of(
-        stages.get("answers", content, lambda: product_answers(split, plan, made))
-    )
-    product = product or (made[0] if made else None)
+    run = run or Run()
+    case = Case.of(table, plan, split, run)
+    findings = [*look_at_data(case, run), *what_is_not_kept(case, run)]
+    answers, product = ask_product(case, run)
     findings += training_findings(answers)
-    progress("training the product", 1, 2)
-    null = null_answers(split, plan, answers, content, stages)
-    progress("training the product", 2, 2)
-
-    both = split.defender.join(split.reserved)
-    pool, pool_chosen = None, "asked for" if plan.pool is not None else "by time"
-    if plan.trainer is not None:
-        plan = _with_pool(plan, split, answers.seconds, content, stages)
-        if plan.pool == 0 and pool_chosen == "by time":
-            findings.append(NO_TIME)
-    if plan.pool and plan.trainer is not None:
-        pool = train_pool(
-            plan.trainer,
-            both,
-            models=plan.pool,
-            seed=plan.seed,
-            content=content,
-            stages=stages,
-            workers=plan.workers,
-            memory=plan.memory,
-            progress=progress,
-        )
-        plan = replace(plan, attacks=(*plan.attacks, *POOL_ATTACKS))
-    sides = Sides(
-        np.repeat([True, False], [len(split.defender), len(split.reserved)]),
-        both.units,
-        pool,
+    null = ask_null(case, answers, run)
+    size = choose_pool(case, answers, run)
+    findings += size.findings()
+    pool = train_pool(case, size, answers.values.shape[1], run)
+    arena = Arena.of(case, answers, null, pool=pool, run=run)
+    scored = score_all(plan, arena, run)
+    groups = case.both.groups
+    people = People(posterior=posterior_of(plan.kind, scored)[0], groups=groups)
+    pool_evidence = measure_pool(plan, arena, size, people, run)
+    insider = play_insider(case, answers, run)
+    claims = examine_claims(case, table, run)
+    heard = Heard(
+        insider=insider,
+        pool=pool_evidence,
+        vulnerability_bound=claims.vulnerability_bound,
+        groups=groups,
+        members=case.split.defender,
     )
-    challenge = Challenge(
-        probabilities=answers.probabilities,
-        labels=both.target,
-        features=as_numbers(both)[0][:, :-1],
-        internals=answers.internals,
-    )
-    known = np.isin(both.row_hashes, split.defender.row_hashes)
-    core = attack_and_measure(
-        challenge,
-        sides,
+    gathered = gather(plan, arena, scored, heard, run)
+    dossier = _dossier(
         plan,
-        content,
-        stages,
-        progress,
-        memorised=memorised_answers(both.target, known, len(both.classes)),
-        null=null,
-        groups=both.groups,
-        pool_chosen=pool_chosen,
+        gathered,
+        judge_controls(scored, plan.policy, what=null.what),
+        findings,
+        _Told(
+            claims=claims,
+            epsilons=three_epsilons(claims, gathered.evidence, case),
+            records=_records(case, gathered.evidence),
+            repeat=_repeat(plan, size),
+        ),
+        run,
     )
-    insider = None
-    if plan.trainer is not None:
-        left = 60 * plan.minutes - (time.perf_counter() - started)
-        insider = play_insider(
-            RetrainingRounds(
-                trainer=plan.trainer,
-                defender=split.defender,
-                reserved=split.reserved,
-                answers=answers.outputs,
-                train_seed=train_seed(product_seed(plan)),
-                seed=plan.seed,
-            ),
-            content=content,
-            stages=stages,
-            limit=_insider_limit(plan.policy),
-            level=plan.policy.confidence,
-            statements=plan.policy.statements
-            if "insider" in plan.policy.decides_on
-            else 1,
-            most_rounds=plan.rounds,
-            # Planned from the budget, not from the clock, but for what was already used.
-            seconds=max(0.8 * left, 0.25 * 60 * plan.minutes),
-            workers=plan.workers,
-            progress=progress,
-        )
-    provenance, watched = _claims(plan, split, table, started, stages, progress)
-    records = {
-        "defender": len(split.defender),
-        "reserved": len(split.reserved),
-        "auxiliary": len(split.auxiliary) if split.auxiliary is not None else 0,
-        "member_units": core.members,
-        "nonmember_units": core.nonmembers,
-    }
-    dossier = _dossier(core, insider, findings, provenance, records, plan, watched)
-    return AuditResult(
-        dossier=dossier,
-        per_record=per_record_risk(core, sides, both.ids),
-        product=product,
-    )
-
-
-def _claims(
-    plan: AuditPlan,
-    split: Split,
-    table: Table,
-    started: float,
-    stages: Stages,
-    progress: Progress,
-) -> tuple[Provenance, Identification | None]:
-    """Return where the product comes from, what is claimed of it, and what watching its training shows of the claim."""
-    guarantee = plan.provenance.guarantee
-    if plan.product is None:
-        guarantee = _guarantee(plan.trainer, len(split.defender))
-    claimed = plan.claimed_epsilon
-    if claimed is None:
-        claimed = plan.provenance.claimed_epsilon
-    if claimed is None and guarantee is not None and guarantee.holds:
-        claimed = guarantee.epsilon
-    watched = plan.watched
-    if watched is None and claimed is not None:
-        left = 60 * plan.minutes - (time.perf_counter() - started)
-        watched = watch_training(
-            plan.trainer,
-            split.defender,
-            guarantee=guarantee,
-            claimed=claimed,
-            runs=WATCHED if plan.watch is None else plan.watch,
-            seconds=max(left, 0.2 * 60 * plan.minutes) if plan.watch is None else None,
-            seed=plan.seed,
-            workers=plan.workers,
-            level=plan.policy.confidence,
-            stages=stages,
-            progress=progress,
-        )
-    provenance = replace(
-        plan.provenance,
-        recipe=plan.trainer.recipe if plan.trainer else plan.provenance.recipe,
-        data_fingerprint=table.fingerprint,
-        seed=plan.seed if plan.product is None else plan.provenance.seed,
-        classes=table.classes,
-        versions=versions(),
-        claimed_epsilon=claimed,
-        guarantee=guarantee,
-    )
-    return provenance, watched
+    per_record = _per_record(gathered, case.sides, case.both.ids)
+    return AuditResult(dossier=dossier, per_record=per_record, product=product)
 
 
 def outputs_dossier(
-    challenge: Challenge,
+    challenge: Any,
     *,
     tags: NDArray[np.bool_],
-    findings: Sequence[Finding],
-    policy: Policy,
-    seed: int,
-    provenance: Provenance,
-    subject: Mapping[str, str],
-    repeat: str,
-) -> Dossier:
-    """Audit answers without a model: the outsider's attacks, controls and decision alone."""
-    plan = AuditPlan(
-        trainer=None,
-        product=None,
-        answers_only=True,
-        attacks=OUTPUT_ATTACKS,
-        pool=0,
-        policy=policy,
-        seed=seed,
-        subject=subject,
-        repeat=repeat,
-    )
-    sides = Sides(tags, np.arange(len(tags)))
-    rows = np.flatnonzero(~tags)
-    classes = challenge.probabilities.shape[1]
-    core = attack_and_measure(
-        challenge,
-        sides,
-        plan,
-        (),
-        Stages(folder=None),
-        silent,
-        memorised=memorised_answers(challenge.labels, tags, classes),
-        null=Null(
-            probabilities=challenge.probabilities[rows], what=NULL_HALVES, rows=rows
-        ),
-        groups=None,
-    )
-    records = {
-        "defender": int(tags.sum()),
-        "reserved": int((~tags).sum()),
-        "auxiliary": 0,
-        "member_units": core.members,
-        "nonmember_units": core.nonmembers,
-    }
-    return _dossier(core, None, findings, provenance, records, plan)
-
-
-def divide(table: Table, *, seed: int) -> Split:
-    """Return the table's own parts, or divide it by unit with the run's seed."""
-    if table.parts is not None:
-        return Split.by_part(table)
-    return Split.by_unit(table, rng=stream(seed, "split"))
-
-
-def _with_pool(
     plan: AuditPlan,
-    split: Split,
-    seconds: float,
-    content: tuple[str, ...],
-    stages: Stages,
-) -> AuditPlan:
-    """Return the plan with the size of its pool settled, by time if none was asked for.
+    findings: Sequence[Finding],
+    run: Run,
+) -> Dossier:
+    """Audit answers without a model: the outsider's attacks, controls and decision alone.
 
-    The size is chosen before any result is seen and kept with the stages, so a resumed run has the same; the
-    line that repeats the audit names it.
+    Parameters
+    ----------
+    challenge : challenge
+        Answers and true classes.
+    tags : array of bool
+        Whether each record is a member.
+    plan : AuditPlan
+        Policy, provenance and names.
+    findings : sequence of Finding
+        What the reader must know of the data.
+    run : Run
+        Seed and workers.
     """
-    if plan.pool is not None or plan.trainer is None:
-        return plan
-    trainer = plan.trainer
-
-    def choose() -> Arrays:
-        one = seconds
-        if (
-            one == 0
-        ):  # the product came from elsewhere: train one to know how long it takes
-            started = time.perf_counter()
-            trainer.train(split.defender, seed=train_seed(plan.seed))
-            one = time.perf_counter() - started
-        size = choose_size(
-            one,
-            seconds=60 * plan.minutes,
-            workers=plan.workers,
-            records=len(split.defender) + len(split.reserved),
-            classes=len(split.defender.classes),
-            memory=plan.memory,
-            # Modules of the user may have to be trained one by one.
-            together=trainer.together if isinstance(trainer, NetworkTrainer) else 1,
-        )
-        return {"models": np.array(size)}
-
-    models = int(stages.get("pool/plan", content, choose)["models"])
-    if plan.repeat.endswith(")"):
-        repeat = f"{plan.repeat[:-1]}, pool={models})"
-    else:
-        repeat = f"{plan.repeat} --pool {models}" if plan.repeat else ""
-    return replace(plan, pool=models, repeat=repeat)
-
-
-def _content(split: Split, plan: AuditPlan) -> tuple[str, ...]:
-    """Return what every stage depends on."""
-    auxiliary = split.auxiliary.fingerprint if split.auxiliary is not None else "none"
-    recipe = "" if plan.trainer is None else _recipe_content(plan.trainer)
-    return (
-        f"{split.defender.fingerprint}/{split.reserved.fingerprint}/{auxiliary}",
-        str(plan.seed),
-        recipe,
-        plan.product_content,
+    arena = Arena.of_outputs(plan.kind, challenge, tags, run=run)
+    scored = score_all(plan, arena, run)
+    claims = Claims(provenance=plan.provenance)
+    heard = Heard(vulnerability_bound=claims.vulnerability_bound)
+    gathered = gather(plan, arena, scored, heard, run)
+    evidence = gathered.evidence
+    return _dossier(
+        plan,
+        gathered,
+        judge_controls(scored, plan.policy, what=NULL_HALVES),
+        findings,
+        _Told(
+            claims=claims,
+            epsilons=three_epsilons(claims, evidence, None),
+            records={
+                "defender": int(tags.sum()),
+                "reserved": int((~tags).sum()),
+                "auxiliary": 0,
+                "member_units": evidence.members,
+                "nonmember_units": evidence.nonmembers,
+            },
+            repeat=plan.repeat,
+        ),
+        run,
     )
 
 
-def _recipe_content(trainer: Trainer) -> str:
-    """Return the recipe and, if it is the user's own code, that code's content."""
-    source, prepared = (
-        getattr(trainer, "source", ""),
-        getattr(trainer, "preprocess", ""),
-    )
-    return f"{trainer.recipe} {source} {prepared}"
+@dataclass(frozen=True, kw_only=True)
+class _Told:
+    """What a dossier says beside evidence and decision."""
 
-
-def _guarantee(trainer: Trainer | None, rows: int) -> Guarantee | None:
-    """Return what a private trainer guarantees about a product trained on so many rows."""
-    if not isinstance(trainer, PrivateNetworkTrainer | PrivateModuleTrainer):
-        return None
-    return guarantee_of(
-        trainer.private,
-        rows=rows,
-        delta=1 / (10 * rows),
-        relation=Relation.ADD_REMOVE,
-    )
-
-
-def _blind(split: Split, seed: int) -> Arrays:
-    found = blind_baseline(split, rng=stream(seed, "blind"))
-    return {"accuracy": np.array(found.accuracy), "p_value": np.array(found.p_value)}
-
-
-def _insider_limit(policy: Policy) -> float:
-    limits = policy.limits
-    return limits.insider_privacy_at_least or limits.privacy_at_least or 0.9
+    claims: Claims
+    epsilons: Epsilons | None
+    records: Mapping[str, int]
+    repeat: str
 
 
 def _dossier(
-    core: Outsider,
-    insider: InsiderEvidence | None,
-    findings: Sequence[Finding],
-    provenance: Provenance,
-    records: Mapping[str, int],
     plan: AuditPlan,
-    watched: Identification | None = None,
+    gathered: Gathered,
+    controls: tuple[Control, ...],
+    findings: Sequence[Finding],
+    told: _Told,
+    run: Run,
 ) -> Dossier:
-    claimed, guarantee = provenance.claimed_epsilon, provenance.guarantee
-    bound = None if claimed is None else vulnerability_bound(claimed)
-    if guarantee is not None and guarantee.holds:
-        bound = guarantee.advantage  # exact, delta included
-    evidence = replace(core.evidence, insider=insider, vulnerability_bound=bound)
-    epsilons = three_epsilons(
-        claimed=claimed,
-        guarantee=guarantee,
-        trainer=plan.trainer,
-        rows=records["defender"],
-        evidence=evidence,
-        watched=watched,
-    )
+    evidence, policy = gathered.evidence, plan.policy
+    statements = _statements(plan, gathered, told, run)
     decision = decide(
-        plan.policy,
-        evidence,
-        controls=core.controls,
+        policy,
+        statements,
+        controls=controls,
         stops=[f.text for f in findings if f.severity == Severity.STOP],
-        claimed_epsilon=provenance.claimed_epsilon,
-        claimed_delta=guarantee.delta if guarantee is not None else 0.0,
-        claimed_relation=guarantee.relation if guarantee is not None else "",
-        watched=None if watched is None else epsilons,
-        people_repeat=records["defender"] > records["member_units"],
+        gaps=_gaps(plan, evidence),
     )
-    warnings = []
-    if "insider" not in plan.policy.decides_on:
-        warnings.append(insider_warning(insider))
+    warnings: tuple[str, ...] = ()
+    if not policy.decides("insider"):
+        warnings = (insider_warning(evidence.insider),)
     return Dossier(
+        kind=plan.kind.name,
         decision=decision,
-        summary=summarise(decision, evidence, plan.policy),
-        warnings=tuple(warnings),
+        summary=summarise(decision, evidence, policy, statements),
+        warnings=warnings,
+        statements=statements,
         evidence=evidence,
-        controls=core.controls,
+        controls=controls,
         findings=tuple(findings),
-        policy=plan.policy,
-        provenance=provenance,
-        seed=plan.seed,
-        records=records,
+        policy=policy,
+        provenance=told.claims.provenance,
+        seed=run.seed,
+        records=told.records,
         subject=plan.subject,
-        repeat=plan.repeat,
-        epsilons=epsilons,
-        watched=watched,
+        repeat=told.repeat,
+        epsilons=told.epsilons,
+        watched=told.claims.watched,
+        kind_sections=plan.kind.sections,
+        own_sections=plan.own_sections,
+    )
+
+
+def _statements(
+    plan: AuditPlan, gathered: Gathered, told: _Told, run: Run
+) -> tuple[Statement, ...]:
+    """Return what every measure says, in the order of the measures."""
+    seen = Seen(
+        evidence=gathered.evidence,
+        scores=gathered.scores,
+        claim=told.claims.claim,
+        epsilons=told.epsilons,
+        was_watched=told.claims.watched is not None,
+        people_repeat=told.records["defender"] > told.records["member_units"],
+        confidence=plan.policy.confidence,
+        statements=plan.policy.statements(plan.measures),
+    )
+    statements = []
+    for measure in plan.measures:
+        limit = plan.policy.limit(measure.name)
+        statement = measure.measure(
+            seen, limit=limit, rng=run.rng(f"measure/{measure.name}")
+        )
+        if statement is None and limit is not None and limit.judges:
+            # A limit on something that says nothing stays open: silence is not safety.
+            statement = measure.statement(
+                f"the {measure.noun or measure.label}", None, limit=limit, seen=seen
+            )
+        if statement is not None:
+            statements.append(statement)
+    return tuple(statements)
+
+
+def _gaps(plan: AuditPlan, evidence: Evidence) -> list[Gap]:
+    """Return what was not looked at: silence is not safety."""
+    gaps = [
+        Gap(
+            reason=f"The attack {failure.name!r} failed ({failure.why}), so what it would have found is not known.",
+            to_settle=f"Repair the attack {failure.name!r}, or leave it out.",
+        )
+        for failure in evidence.failed
+    ]
+    gaps += [
+        Gap(
+            reason=f"The attack {skip.name!r} was not run: {skip.why}.",
+            to_settle=f"Run the attack {skip.name!r}: give it what it needs, or a later --deadline.",
+        )
+        for skip in evidence.skipped
+    ]
+    ran = {attack.name for attack in evidence.attacks}
+    ran |= {INSIDER_ATTACK} if evidence.insider is not None else set()
+    known = {failure.name for failure in evidence.failed}
+    known |= {skip.name for skip in evidence.skipped}
+    for name in plan.policy.required(plan.kind.name):
+        if name not in ran | known:
+            gaps.append(
+                Gap(
+                    reason=f"The policy requires the attack {name!r}, which was not run.",
+                    to_settle="Run the retraining attacker: audit with --trainer and more --minutes."
+                    if name == INSIDER_ATTACK
+                    else f"Run the attack {name!r}.",
+                )
+            )
+    return gaps
+
+
+def _records(case: Case, evidence: Evidence) -> dict[str, int]:
+    split = case.split
+    return {
+        "defender": len(split.defender),
+        "reserved": len(split.reserved),
+        "auxiliary": len(split.auxiliary) if split.auxiliary is not None else 0,
+        "member_units": evidence.members,
+        "nonmember_units": evidence.nonmembers,
+    }
+
+
+def _repeat(plan: AuditPlan, size: PoolSize) -> str:
+    """Return the line that repeats the audit; it names the size of a pool that time has chosen."""
+    if size.chosen == "asked for" or not plan.repeat:
+        return plan.repeat
+    if plan.repeat.endswith(")"):
+        return f"{plan.repeat[:-1]}, pool={size.models})"
+    return f"{plan.repeat} --pool {size.models}"
+
+
+def _per_record(gathered: Gathered, sides: Sides, ids: NDArray[np.int64]) -> PerRecord:
+    scores = sides.by_unit(gathered.best_scores)
+    wins = pair_wins(scores[sides.unit_tags], scores[~sides.unit_tags])
+    privacy = np.empty(len(scores))
+    privacy[sides.unit_tags] = individual_privacy(wins)
+    privacy[~sides.unit_tags] = np.minimum(2 * (1 - wins.nonmembers), 1.0)
+    posterior = np.full(len(scores), np.nan)
+    if gathered.posterior is not None:
+        posterior = sides.by_unit(gathered.posterior)
+    return PerRecord(
+        row=ids[sides.first],
+        member=sides.unit_tags,
+        score=scores,
+        privacy=privacy,
+        posterior=posterior,
     )
 
 

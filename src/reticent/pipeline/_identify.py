@@ -1,34 +1,27 @@
 """Let an adversary watch every step of a private training, many times over, and say what it learned."""
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-import numpy as np
-
 from reticent.account import Relation, trade_off
 from reticent.data import Table
 from reticent.errors import InvalidInput
 from reticent.evidence import Identification
-from reticent.pipeline._neighbour import (
-    Mislabelled,
-    Neighbour,
-    PrivateTrainer,
-    choose,
-)
-from reticent.pipeline._plan import Progress, silent
-from reticent.pipeline._stages import Arrays, Stages
+from reticent.pipeline._neighbour import Mislabelled, Neighbour, choose
 from reticent.pipeline._watched import Claim, Words, identification
-from reticent.pool import Side, Trace, Truth
-from reticent.run import seed_for
+from reticent.pool import Trace, Truth
+from reticent.product import Watchable
+from reticent.run import Run, content_of
 from reticent.train import proven_epsilon
 
-__all__ = ["WatchPlan", "identify"]
+__all__ = ["WatchPlan", "run_identification"]
 
-CHUNK = 50  # runs that are kept together: an interruption loses no more
-FEW = 10  # the same, where time is short
+RUNS_PER_CHUNK = 50  # runs that are kept together: an interruption loses no more
+RUNS_PER_CHUNK_IF_SHORT = (
+    10  # the same where time is short, to stop soon after it is up
+)
 NOT_DP = "empirical, not DP"
 
 
@@ -38,7 +31,7 @@ class WatchPlan:
 
     Parameters
     ----------
-    trainer : PrivateNetworkTrainer or PrivateModuleTrainer
+    trainer : Watchable
         The training.
     neighbour : Neighbour
         Which record tells the two tables apart.
@@ -61,17 +54,13 @@ class WatchPlan:
         Belief in the truth of which is counted how often it is exceeded.
     level : float
         Confidence.
-    seed : int
-        Of coins, initialisation, batches and noise.
-    workers : int
-        Processes.
     seconds : float, optional
         After so long no further chunk of runs is begun.
     subject, repeat
         For the report.
     """
 
-    trainer: PrivateTrainer
+    trainer: Watchable
     neighbour: Neighbour = field(default_factory=Mislabelled)
     relation: Relation = Relation.ADD_REMOVE
     runs: int = 100
@@ -82,8 +71,6 @@ class WatchPlan:
     delta: float | None = None
     belief: float = 0.9
     level: float = 0.95
-    seed: int = 0
-    workers: int = os.cpu_count() or 1
     seconds: float | None = None
     subject: Mapping[str, str] | None = None
     repeat: str = ""
@@ -107,13 +94,20 @@ class WatchPlan:
             )
 
 
-def identify(
+@dataclass(frozen=True, kw_only=True)
+class Watched:
+    """What was seen of some trainings, and which table each of them used."""
+
+    trace: Trace
+    truth: Truth
+
+
+def run_identification(
     table: Table,
     plan: WatchPlan,
     *,
     outside: Table | None = None,
-    stages: Stages | None = None,
-    progress: Progress = silent,
+    run: Run | None = None,
 ) -> Identification:
     """Watch a training and say what an adversary that sees every step comes to believe.
 
@@ -125,66 +119,59 @@ def identify(
         How.
     outside : Table, optional
         Records from which the other one is taken, for replace-one.
-    stages : Stages, optional
-        Where finished chunks of runs are kept.
-    progress : callable
-        Called with a stage's name, what is done and what there is to do.
+    run : Run, optional
+        Seed of coins, initialisation, batches and noise; store of finished chunks; workers.
 
     Returns
     -------
     Identification
         Beliefs, sensitivities and the three epsilons.
     """
-    stages = stages or Stages(folder=None)
-    table, own, other, words = choose(
+    run = run or Run()
+    neighbours = choose(
         table,
         plan.neighbour,
         trainer=plan.trainer,
         relation=plan.relation,
         outside=outside,
-        seed=plan.seed,
+        seed=run.seed,
     )
+    table, own, other = neighbours.table, neighbours.own, neighbours.other
     rows = len(table) - (other is not None)
     delta = plan.delta if plan.delta is not None else 1 / (10 * rows)
-    content = (
-        table.fingerprint,
-        plan.trainer.recipe,
-        getattr(plan.trainer, "source", ""),
-        own,
-        other,
-        plan.seed,
-        plan.local,
-        plan.shuffled,
+    depends = plan.trainer.content() + content_of(
+        table.fingerprint, own, other, run.seed, plan.local, plan.shuffled
     )
-    seeds = [seed_for(plan.seed, f"watch/{run}") for run in range(plan.runs)]
-    traces: list[Trace] = []
-    truths: list[Truth] = []
+    seeds = [run.seed_for(f"watch/{number}") for number in range(plan.runs)]
+    watched: list[Watched] = []
+    size = RUNS_PER_CHUNK if plan.seconds is None else RUNS_PER_CHUNK_IF_SHORT
     started, at = time.perf_counter(), 0
     while at < plan.runs:
-        progress("watching", at, plan.runs)
+        run.tell("watching", at, plan.runs)
         used = time.perf_counter() - started
-        if plan.seconds is not None and traces and used > plan.seconds:
+        if plan.seconds is not None and watched and used > plan.seconds:
             break
-        some = seeds[at : at + (FEW if plan.seconds is not None else CHUNK)]
+        some = seeds[at : at + size]
 
-        def make(some: Sequence[int] = some) -> Arrays:
-            return _arrays(
-                *plan.trainer.watch(
-                    table,
-                    own=own,
-                    other=other,
-                    seeds=some,
-                    local=plan.local,
-                    shuffled=plan.shuffled,
-                    workers=plan.workers,
-                )
+        def watch(some: Sequence[int] = some) -> Watched:
+            trace, truth = plan.trainer.watch(
+                table,
+                own=own,
+                other=other,
+                seeds=some,
+                local=plan.local,
+                shuffled=plan.shuffled,
+                workers=run.effort.workers,
             )
+            return Watched(trace=trace, truth=truth)
 
-        trace, truth = _trace(stages.get(f"watch/{at}", (*content, len(some)), make))
-        traces.append(trace)
-        truths.append(truth)
+        watched.append(
+            run.keep(
+                f"watch/{at}", Watched, watch, depends=depends + content_of(len(some))
+            )
+        )
         at += len(some)
-    progress("watching", plan.runs, plan.runs)
+    run.tell("watching", plan.runs, plan.runs)
     recipe, relation = plan.trainer.private, plan.relation
     stated = recipe.steps(rows, relation)
     if plan.local is not None:
@@ -202,8 +189,8 @@ def identify(
     if claimed is None:
         claimed = trade_off(stated).epsilon(delta)
     return identification(
-        Trace.join(traces),
-        Truth.join(truths),
+        Trace.join([each.trace for each in watched]),
+        Truth.join([each.truth for each in watched]),
         stated=stated,
         claim=Claim(
             claimed=claimed, claimed_by=plan.claimed_by, proven=proven, says=says
@@ -214,55 +201,14 @@ def identify(
         words=Words(
             relation=relation.value,
             sensitivity=f"local ({plan.local}): {NOT_DP}" if plan.local else "global",
-            neighbour=words,
+            neighbour=neighbours.words,
             recipe=plan.trainer.recipe,
             rows=rows,
             warnings=(f"noise was scaled to the records at hand: {NOT_DP}",)
             if plan.local
             else (),
             subject=plan.subject or {},
-            seed=plan.seed,
+            seed=run.seed,
             repeat=plan.repeat,
         ),
     )
-
-
-def _arrays(trace: Trace, truth: Truth) -> Arrays:
-    kept: Arrays = {
-        "distance": trace.distance,
-        "size": np.array(trace.size),
-        "rate": np.array(trace.rate),
-        "used_first": truth.first,
-        "taken": truth.taken,
-    }
-    if trace.place is not None:
-        kept["place"] = trace.place
-    for name in ("first", "second"):
-        side = getattr(trace, name)
-        for what in ("residual", "inner", "square", "deviation"):
-            kept[f"{name}_{what}"] = getattr(side, what)
-    return kept
-
-
-def _trace(arrays: Arrays) -> tuple[Trace, Truth]:
-    def side(name: str) -> Side:
-        return Side(
-            **{
-                what: np.asarray(arrays[f"{name}_{what}"], dtype=np.float64)
-                for what in ("residual", "inner", "square", "deviation")
-            }
-        )
-
-    trace = Trace(
-        first=side("first"),
-        second=side("second"),
-        distance=np.asarray(arrays["distance"], dtype=np.float64),
-        size=int(arrays["size"]),
-        rate=float(arrays["rate"]),
-        place=np.asarray(arrays["place"], dtype=bool) if "place" in arrays else None,
-    )
-    truth = Truth(
-        first=np.asarray(arrays["used_first"], dtype=bool),
-        taken=np.asarray(arrays["taken"], dtype=bool),
-    )
-    return trace, truth

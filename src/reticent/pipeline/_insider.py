@@ -1,13 +1,13 @@
 """Play the retraining insider within a share of time, and stop when the answer is settled."""
 
-import functools
 import time
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.attack import Regime, RetrainingRounds
+from reticent.attack import Regime, RetrainingRounds, play_round
+from reticent.audits import Answers
 from reticent.evidence import (
     InsiderEvidence,
     RegimeEvidence,
@@ -15,116 +15,181 @@ from reticent.evidence import (
     split_level,
     worst_privacy,
 )
-from reticent.pipeline._stages import Arrays, Stages
+from reticent.pipeline._case import Case, train_seed
+from reticent.policy import Policy
+from reticent.run import Content, Run, content_of
 
 __all__ = ["LOOKS", "play_insider"]
 
 # Numbers of rounds after which the interval may be looked at; each look is paid for.
 LOOKS = (8, 16, 32, 64, 100)
+USUAL_LIMIT = (
+    0.9  # on which side of it the insider's privacy lies, if no policy sets another
+)
+# Shares of the time: of what the rest has left, but of the whole at least so much.
+SHARE_OF_REST, LEAST_SHARE = 0.8, 0.25
+SHORTEST = 1e-4  # seconds that one training takes at least, for planning
 
 
-def play_insider(
-    rounds: RetrainingRounds,
-    *,
-    content: tuple[object, ...],
-    stages: Stages,
-    limit: float,
-    level: float,
-    statements: int,
-    most_rounds: int,
-    seconds: float,
-    workers: int,
-    progress: Callable[[str, int, int], None],
-) -> InsiderEvidence | None:
-    """Return what retraining shows in each regime that time allows; None if in none.
+@dataclass(frozen=True, kw_only=True)
+class _Replica:
+    """The product trained once more: its answers, and how long that took."""
+
+    answers: NDArray[np.float64]
+    seconds: float
+
+
+def play_insider(case: Case, answers: Answers, run: Run) -> InsiderEvidence | None:
+    """Return what retraining shows in each regime that time allows; None if in none, or without a recipe.
 
     The number of rounds is planned from the time one training takes, before any result is
-    seen, and kept with the stages: a resumed run plays the same rounds, however long it takes. Each regime stops
+    seen, and kept: a resumed run plays the same rounds, however long it takes. Each regime stops
     early at one of the planned looks if its interval is wholly on one side of the limit;
     the intervals are Bonferroni's over looks, regimes and the other statements.
+
+    Parameters
+    ----------
+    case : Case
+        What is audited.
+    answers : Answers
+        The product's, on members and then on non-members.
+    run : Run
+        Seed, store, time, workers.
     """
-    stage = stages.get("insider/replica", content, lambda: _timed_replica(rounds))
-    replica = np.asarray(stage["replica"], dtype=np.float64)
-    planned = stages.get(
+    plan = case.plan
+    if plan.trainer is None:
+        return None
+    everybody = plan.trainer.prepared(case.both)
+    rounds = RetrainingRounds(
+        trainer=plan.trainer,
+        defender=everybody.take(np.flatnonzero(case.sides.tags)),
+        reserved=everybody.take(np.flatnonzero(~case.sides.tags)),
+        answers=answers.outputs,
+        train_seed=train_seed(case.product_seed),
+        seed=run.seed,
+    )
+    # Planned from the budget, not from the clock, but for what was already used.
+    budget = 60 * run.effort.minutes
+    seconds = min(
+        max(SHARE_OF_REST * run.effort.seconds_left, LEAST_SHARE * budget),
+        run.effort.seconds_to_deadline,
+    )
+    replica = run.keep(
+        "insider/replica", _Replica, lambda: _timed(rounds), depends=case.content
+    )
+    planned = run.keep(
         "insider/plan",
-        (*content, most_rounds),
-        lambda: {
-            "rounds": _plan(float(stage["seconds"]), seconds, most_rounds, workers)
-        },
+        NDArray[np.int64],
+        lambda: plan_rounds(
+            replica.seconds,
+            seconds,
+            most_rounds=plan.rounds,
+            workers=run.effort.workers.count,
+        ),
+        depends=case.content + content_of(plan.rounds),
     )
     looks = {
-        regime: [
-            look for look in (*LOOKS, int(most)) if look <= most and look <= most_rounds
-        ]
-        for regime, most in zip(Regime, planned["rounds"], strict=True)
+        regime: sorted({look for look in (*LOOKS, int(most)) if look <= most})
+        for regime, most in zip(Regime, planned, strict=True)
         if most > 0
     }
     if not looks:
         return None
-    peeks = sum(len(set(its)) for its in looks.values())
-    each = split_level(level, statements * peeks)
-    total = sum(its[-1] for its in looks.values())
-    done, results = 0, []
-    for regime, its in looks.items():
+    return _play(rounds, replica.answers, looks, case, run)
+
+
+def _play(
+    rounds: RetrainingRounds,
+    replica: NDArray[np.float64],
+    looks: dict[Regime, list[int]],
+    case: Case,
+    run: Run,
+) -> InsiderEvidence:
+    policy = case.plan.policy
+    peeks = sum(len(numbers) for numbers in looks.values())
+    decides = policy.decides("insider")
+    statements = policy.statements(case.plan.measures) if decides else 1
+    each = split_level(policy.confidence, statements * peeks)
+    limit = _limit(policy)
+    results = []
+    for regime, numbers in looks.items():
         wins: list[float] = []
-        for look in sorted(set(its)):
-            numbers = range(len(wins), look)
-            chunk = stages.get(
-                f"insider/{regime}/{look}",
-                (*content, regime, numbers),
-                functools.partial(
-                    _play_chunk, rounds, regime, numbers, replica, workers
-                ),
+        for look in numbers:
+            wins += run.keep_each(
+                f"retraining, {regime}",
+                float,
+                range(len(wins), look),
+                play_round,
+                shared=(rounds, regime, replica),
+                depends=_round_contents(case, regime, len(wins), look),
             )
-            wins += [float(w) for w in chunk["wins"]]
-            progress("retraining", done + look, total)
             privacy = privacy_from_rounds(sum(wins), len(wins), level=each)
             if privacy.low >= limit or privacy.high < limit:
                 break
-        done += its[-1]
         results.append(
             RegimeEvidence(
                 name=regime.value,
                 rounds=len(wins),
                 wins=float(sum(wins)),
                 privacy=privacy.stated(
-                    level=level, why=f"joint over {peeks} looks in {len(looks)} regimes"
+                    level=policy.confidence,
+                    why=f"joint over {peeks} looks in {len(looks)} regimes",
                 ),
             )
         )
-    progress("retraining", total, total)
     return InsiderEvidence(
         regimes=tuple(results),
-        privacy=worst_privacy([r.privacy for r in results], level=level),
+        privacy=worst_privacy([r.privacy for r in results], level=policy.confidence),
     )
 
 
-def _play_chunk(
-    rounds: RetrainingRounds,
-    regime: Regime,
-    numbers: range,
-    replica: NDArray[np.float64],
-    workers: int,
-) -> Arrays:
-    return {"wins": rounds.play_many(regime, numbers, replica=replica, workers=workers)}
+def _round_contents(case: Case, regime: Regime, start: int, stop: int) -> list[Content]:
+    return [
+        case.content + content_of(regime.value, number) for number in range(start, stop)
+    ]
 
 
-def _timed_replica(rounds: RetrainingRounds) -> Arrays:
+def _limit(policy: Policy) -> float:
+    """Return the privacy on either side of which the insider's question is settled."""
+    for measure in ("insider_privacy", "privacy"):
+        limit = policy.limit(measure)
+        if limit is not None and limit.judges:
+            return limit.value
+    return USUAL_LIMIT
+
+
+def _timed(rounds: RetrainingRounds) -> _Replica:
     started = time.perf_counter()
-    replica = rounds.replica()
-    return {"replica": replica, "seconds": np.array(time.perf_counter() - started)}
+    answers = rounds.replica()
+    return _Replica(answers=answers, seconds=time.perf_counter() - started)
 
 
-def _plan(
-    one: float, seconds: float, most_rounds: int, workers: int
+def plan_rounds(
+    one: float, seconds: float, *, most_rounds: int, workers: int
 ) -> NDArray[np.int64]:
     """Return the largest number of rounds per regime whose trainings fit into the time.
 
     Each regime has a third of the time. A round costs one training in the original order
     (the other model is the replica) and two in the shuffled regimes. Numbers are taken from
     ``LOOKS``, so that a little more or less time does not change them.
+
+    Parameters
+    ----------
+    one : float
+        Seconds that one training takes.
+    seconds : float
+        Of the insider.
+    most_rounds : int
+        Largest number per regime.
+    workers : int
+        Trainings at the same time.
+
+    Examples
+    --------
+    >>> plan_rounds(1.0, 60.0, most_rounds=100, workers=2).tolist()
+    [32, 16, 16]
     """
-    trainings = seconds * workers / max(one, 1e-4) / len(Regime)
+    trainings = seconds * workers / max(one, SHORTEST) / len(Regime)
     allowed = [look for look in LOOKS if look < most_rounds] + [most_rounds]
 
     def most(cost: int) -> int:

@@ -1,6 +1,7 @@
 """Choose the record that tells two neighbouring tables apart."""
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,22 +10,88 @@ from reticent.account import Relation
 from reticent.attack import Dissimilarity, most_dissimilar_pair, most_dissimilar_record
 from reticent.data import Table
 from reticent.errors import InvalidInput
+from reticent.product import Watchable
 from reticent.run import stream
-from reticent.train import PrivateModuleTrainer, PrivateNetworkTrainer
-from reticent.train.private import Clip
 
 __all__ = [
     "Dissimilar",
     "LargestGradient",
     "Mislabelled",
     "Neighbour",
-    "PrivateTrainer",
+    "NeighbouringTables",
+    "Search",
     "choose",
 ]
 
-PrivateTrainer = PrivateNetworkTrainer | PrivateModuleTrainer
-LOOKED_AT = 200  # records whose gradients are compared
-UNCLIPPED = 1e9  # a norm that clips nothing
+# Records whose gradients are compared: enough to meet an unusual one, and seconds of work.
+LOOKED_AT = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeighbouringTables:
+    """Two tables that differ in one record.
+
+    Parameters
+    ----------
+    table : Table
+        The records of both.
+    own : int
+        Row that only the first table holds.
+    other : int or None
+        Row that only the second one holds, if there is one.
+    words : str
+        How they were chosen.
+    """
+
+    table: Table
+    own: int
+    other: int | None
+    words: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """What a neighbour is chosen from.
+
+    Parameters
+    ----------
+    table : Table
+        The first table, or for a mislabelled record all of it but that one.
+    outside : Table or None
+        Records of which one may stand in the place of another; None if the second table lacks the record.
+    trainer : Watchable
+        Whose gradients count.
+    seed : int
+        Of the initial weights.
+    rng : numpy.random.Generator
+        Of samples.
+    """
+
+    table: Table
+    outside: Table | None
+    trainer: Watchable
+    seed: int
+    rng: np.random.Generator
+
+    def sample(self, table: Table) -> NDArray[np.int64]:
+        """Return rows of a table whose gradients are compared."""
+        size = min(len(table), LOOKED_AT)
+        return np.sort(self.rng.choice(len(table), size=size, replace=False))
+
+    def longest(self, table: Table, rows: NDArray[np.int64]) -> int:
+        """Return the row with the longest gradient, before any clipping."""
+        gradients = self.trainer.unclipped().gradients_at_start(
+            table, [int(row) for row in rows], seed=self.seed
+        )
+        return int(rows[int(np.square(gradients).sum(1).argmax())])
+
+
+class Neighbour(Protocol):
+    """Which record tells two tables apart."""
+
+    def choose(self, search: Search) -> NeighbouringTables:
+        """Return two tables that differ in that record."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +106,60 @@ class Dissimilar:
 
     distance: Dissimilarity
 
+    def choose(self, search: Search) -> NeighbouringTables:
+        """Return the table with and without its most unlike record, or with it exchanged for the most unlike of all."""
+        table, outside = search.table, search.outside
+        name = type(self.distance).__name__
+        if outside is None:
+            unlike = most_dissimilar_record(table, self.distance, rng=search.rng)
+            return NeighbouringTables(
+                table=table,
+                own=unlike.row,
+                other=None,
+                words=f"the record most unlike the others by {name}",
+            )
+        pair = most_dissimilar_pair(table, outside, self.distance, rng=search.rng)
+        return NeighbouringTables(
+            table=table.join(outside.take(np.array([pair.candidate]))),
+            own=pair.row,
+            other=len(table),
+            words=f"the most unlike pair by {name}",
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class LargestGradient:
     """The record with the longest gradient at initial weights, or for replace-one the pair whose clipped gradients lie farthest apart."""
+
+    def choose(self, search: Search) -> NeighbouringTables:
+        """Return the table with and without that record, or with the two records of the pair exchanged."""
+        table, outside = search.table, search.outside
+        rows = search.sample(table)
+        if outside is None:
+            return NeighbouringTables(
+                table=table,
+                own=search.longest(table, rows),
+                other=None,
+                words="the record with the longest gradient at the start",
+            )
+        candidates = search.sample(outside)
+        joined = table.join(outside.take(candidates))
+        inside, beyond = (
+            search.trainer.gradients_at_start(joined, list(some), seed=search.seed)
+            for some in (rows, range(len(table), len(joined)))
+        )
+        apart = (
+            (inside**2).sum(1)[:, None]
+            + (beyond**2).sum(1)[None]
+            - 2 * inside @ beyond.T
+        )
+        i, j = np.unravel_index(int(apart.argmax()), apart.shape)
+        return NeighbouringTables(
+            table=table.join(outside.take(candidates[[j]])),
+            own=int(rows[i]),
+            other=len(table),
+            words="the pair whose gradients lie farthest apart at the start",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,20 +169,35 @@ class Mislabelled:
     What is guaranteed holds for every record anybody could bring, so also for this one.
     """
 
-
-Neighbour = Dissimilar | LargestGradient | Mislabelled
+    def choose(self, search: Search) -> NeighbouringTables:
+        """Return the table with and without the copy, or with the copy in the place of its original."""
+        table, rng = search.table, search.rng
+        rows = search.sample(table)
+        copies = table.take(rows)
+        shift = rng.integers(1, len(table.classes), size=len(rows))
+        copies = replace(copies, target=(copies.target + shift) % len(table.classes))
+        joined = table.join(copies)
+        best = search.longest(joined, np.arange(len(table), len(joined)))
+        at = best - len(table)
+        return NeighbouringTables(
+            table=table.join(copies.take(np.array([at]))),
+            own=len(table),
+            # For replace-one, the record and its mislabelled copy stand for each other.
+            other=None if search.outside is None else int(rows[at]),
+            words="a copy of a record with another class",
+        )
 
 
 def choose(
     table: Table,
     neighbour: Neighbour,
     *,
-    trainer: PrivateTrainer,
+    trainer: Watchable,
     relation: Relation,
     outside: Table | None,
     seed: int,
-) -> tuple[Table, int, int | None, str]:
-    """Return the records of both tables, the rows that tell them apart, and how they were chosen.
+) -> NeighbouringTables:
+    """Return two tables that differ in one record.
 
     Parameters
     ----------
@@ -73,7 +205,7 @@ def choose(
         The first table, or for a mislabelled record all of it but that one.
     neighbour : Neighbour
         Which record is wanted.
-    trainer : PrivateNetworkTrainer or PrivateModuleTrainer
+    trainer : Watchable
         Whose gradients count.
     relation : Relation
         Whether the second table lacks the record or holds another in its place.
@@ -81,90 +213,23 @@ def choose(
         Where that other one is taken from.
     seed : int
         Of samples and initial weights.
+
+    Raises
+    ------
+    InvalidInput
+        If a record must be exchanged for one from outside, but there is none.
     """
-    rng = stream(seed, "neighbour")
     replaced = relation == Relation.REPLACE
     if replaced and (outside is None or len(outside) == 0):
         raise InvalidInput(
             "for replace-one a record must be exchanged for one from outside the table, but there is none; keep some "
             "records aside, or watch with add/remove."
         )
-    if isinstance(neighbour, Mislabelled):
-        return _mislabelled(table, trainer, seed, rng, replaced)
-    if isinstance(neighbour, Dissimilar):
-        name = type(neighbour.distance).__name__
-        if not replaced:
-            found = most_dissimilar_record(table, neighbour.distance, rng=rng)
-            return (
-                table,
-                found.row,
-                None,
-                f"the record most unlike the others by {name}",
-            )
-        assert outside is not None
-        pair = most_dissimilar_pair(table, outside, neighbour.distance, rng=rng)
-        joined = table.join(outside.take(np.array([pair.candidate])))
-        return joined, pair.row, len(table), f"the most unlike pair by {name}"
-    rows = np.sort(
-        rng.choice(len(table), size=min(len(table), LOOKED_AT), replace=False)
+    search = Search(
+        table=table,
+        outside=outside if replaced else None,
+        trainer=trainer,
+        seed=seed,
+        rng=stream(seed, "neighbour"),
     )
-    if not replaced:
-        best = _longest(table, rows, trainer, seed)
-        return table, best, None, "the record with the longest gradient at the start"
-    assert outside is not None
-    some = np.sort(
-        rng.choice(len(outside), size=min(len(outside), LOOKED_AT), replace=False)
-    )
-    joined = table.join(outside.take(some))
-    own = trainer.gradients_at_start(joined, list(rows), seed=seed)
-    theirs = trainer.gradients_at_start(
-        joined, list(range(len(table), len(joined))), seed=seed
-    )
-    apart = (own**2).sum(1)[:, None] + (theirs**2).sum(1)[None] - 2 * own @ theirs.T
-    i, j = np.unravel_index(int(apart.argmax()), apart.shape)
-    return (
-        table.join(outside.take(some[[j]])),
-        int(rows[i]),
-        len(table),
-        "the pair whose gradients lie farthest apart at the start",
-    )
-
-
-def _mislabelled(
-    table: Table,
-    trainer: PrivateTrainer,
-    seed: int,
-    rng: np.random.Generator,
-    replaced: bool,
-) -> tuple[Table, int, int | None, str]:
-    """Return the table with a copy of a record that has a wrong class, and what it stands against."""
-    rows = np.sort(
-        rng.choice(len(table), size=min(len(table), LOOKED_AT), replace=False)
-    )
-    copies = table.take(rows)
-    shift = rng.integers(1, len(table.classes), size=len(rows))
-    copies = replace(copies, target=(copies.target + shift) % len(table.classes))
-    joined = table.join(copies)
-    best = _longest(joined, np.arange(len(table), len(joined)), trainer, seed)
-    at = best - len(table)
-    canary = copies.take(np.array([at]))
-    words = "a copy of a record with another class"
-    if replaced:  # the record and its mislabelled copy stand for each other
-        return table.join(canary), len(table), int(rows[at]), words
-    return table.join(canary), len(table), None, words
-
-
-def _longest(
-    table: Table, rows: NDArray[np.int64], trainer: PrivateTrainer, seed: int
-) -> int:
-    """Return the row with the longest gradient, before any clipping."""
-    bare = _unclipped(trainer)
-    found = bare.gradients_at_start(table, [int(row) for row in rows], seed=seed)
-    return int(rows[int(np.square(found).sum(1).argmax())])
-
-
-def _unclipped(trainer: PrivateTrainer) -> PrivateTrainer:
-    plain = Clip(norm=UNCLIPPED)
-    if isinstance(trainer, PrivateNetworkTrainer):
-        return replace(trainer, network=replace(trainer.network, clipping=plain))
-    return replace(trainer, training=replace(trainer.training, clipping=plain))
+    return neighbour.choose(search)

@@ -1,120 +1,65 @@
-"""What to audit, by which rules, with how much effort; and what comes of it."""
+"""What to audit, and by which rules; what comes of it."""
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.attack import (
-    Attack,
-    CombinedPool,
-    Confidence,
-    Entropy,
-    Gap,
-    GradientNorm,
-    LearnedOutputs,
-    LearnedWhiteBox,
-    LikelihoodRatio,
-    LikelihoodRatioOffline,
-    Loss,
-    ModifiedEntropy,
-    Population,
-    QuantileRegression,
-    RelativeRatio,
-    ShadowModels,
-)
+from reticent.attack import Attack
+from reticent.audits import Kind, kind_of
 from reticent.errors import InvalidInput
-from reticent.evidence import Identification
+from reticent.evidence import Identification, Measure
 from reticent.policy import Policy, read_policy
 from reticent.product import Product, Provenance, Trainer
-from reticent.report import Dossier
+from reticent.report import Dossier, Section
+from reticent.run import Content
 
-__all__ = [
-    "DEFAULT_ATTACKS",
-    "OUTPUT_ATTACKS",
-    "POOL_ATTACKS",
-    "WHITE_BOX_ATTACKS",
-    "AuditPlan",
-    "AuditResult",
-    "PerRecord",
-    "Progress",
-    "silent",
-]
+__all__ = ["AuditPlan", "AuditResult", "PerRecord"]
 
-
-# What needs the answers alone.
-OUTPUT_ATTACKS: tuple[Attack, ...] = (
-    Gap(),
-    Loss(),
-    Confidence(),
-    Entropy(),
-    ModifiedEntropy(),
-    Population(),
-    LearnedOutputs(),
-)
-DEFAULT_ATTACKS: tuple[Attack, ...] = (*OUTPUT_ATTACKS, QuantileRegression())
-
-POOL_ATTACKS: tuple[Attack, ...] = (
-    LikelihoodRatio(),
-    LikelihoodRatioOffline(),
-    RelativeRatio(),
-    ShadowModels(),
-    CombinedPool(),
-)
-
-# What is run as well where the product can be opened, as a network can.
-WHITE_BOX_ATTACKS: tuple[Attack, ...] = (GradientNorm(), LearnedWhiteBox())
-
-Progress = Callable[[str, int, int], None]
-
-
-def silent(stage: str, done: int, total: int) -> None:
-    """Report progress to nobody."""
+FEWEST_MODELS = 4  # every record is then in two models and out of two
+INSIDER_ATTACK = "retraining"  # how policies name the retraining insider
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditPlan:
-    """What to audit, by which rules, with how much effort.
+    """What to audit, and by which rules. How it is carried out is a :class:`reticent.run.Run`.
 
     Parameters
     ----------
     trainer : Trainer or None
         The recipe of the product; None if only the product is at hand.
-    product : FittedProduct, NetworkProduct, ModuleProduct or None
+    product : Product or None
         A product made elsewhere; None to train one on the defender's part.
+    product_content : Content
+        What that product is, by which kept stages know it.
     answers_only : bool
         Whether there is neither, but only answers saved before.
     policy : Policy
         The rules of release.
-    seed : int
-        Seed of split, training and attacks.
-    attacks : tuple of Attack
-        The outsider's attacks.
-    minutes : float
-        About how long the audit may take; the retraining insider uses what the rest leaves.
+    attacks : tuple of Attack or None
+        The outsider's attacks; by default all that the kind of product has.
+    own_attacks : tuple of Attack
+        Further attacks.
+    own_measures : tuple of Measure
+        Further measures, which the policy may limit.
+    own_sections : tuple of Section
+        Further sections of the report.
     rounds : int
         Largest number of retraining rounds per regime.
     pool : int or None
         Number of models trained on random halves of the records, for the attacks that
-        compare with them; 0 for none, else even and at least 4. By default as many as a part of ``minutes``
+        compare with them; 0 for none, else even and at least 4. By default as many as a part of the time
         allows, up to 64.
-    memory : float
-        Gigabytes that the pool may take.
-    workers : int
-        Processes for retraining.
-    claimed_epsilon : float or None
-        What whoever trained the product claims.
     watch : int or None
         Trainings that an adversary watches step by step, if the trainer is private; by default as many as the time
         allows, up to 50.
     watched : Identification or None
         What came of watching before, if it is known.
+    claimed_epsilon : float or None
+        What whoever trained the product claims.
     provenance : Provenance
         What is known of a product made elsewhere.
-    product_content : str
-        Hash of that product's file, by which kept stages know it.
     subject : mapping of str to str
         Names for the report.
     repeat : str
@@ -123,20 +68,19 @@ class AuditPlan:
 
     trainer: Trainer | None
     product: Product | None = None
+    product_content: Content = Content(())  # noqa: RUF009 (it is frozen)
     answers_only: bool = False
     policy: Policy = field(default_factory=lambda: read_policy("default"))
-    seed: int = 0
-    attacks: tuple[Attack, ...] = DEFAULT_ATTACKS
-    minutes: float = 2.0
+    attacks: tuple[Attack, ...] | None = None
+    own_attacks: tuple[Attack, ...] = ()
+    own_measures: tuple[Measure, ...] = ()
+    own_sections: tuple[Section, ...] = ()
     rounds: int = 100
     pool: int | None = None
-    memory: float = 2.0
-    workers: int = field(default_factory=lambda: os.cpu_count() or 1)
-    claimed_epsilon: float | None = None
     watch: int | None = None
     watched: Identification | None = None
+    claimed_epsilon: float | None = None
     provenance: Provenance = field(default_factory=Provenance)
-    product_content: str = ""
     subject: Mapping[str, str] = field(default_factory=dict)
     repeat: str = ""
 
@@ -145,12 +89,11 @@ class AuditPlan:
             raise InvalidInput(
                 "there is neither a trainer nor a product, so there is nothing to audit; pass one of them."
             )
-        if min(self.minutes, self.rounds, self.workers, self.memory) <= 0:
-            raise InvalidInput(
-                f"minutes ({self.minutes}), rounds ({self.rounds}), workers ({self.workers}) and memory "
-                f"({self.memory}) must be positive; correct them."
-            )
-        if self.pool is not None and (self.pool < 0 or self.pool % 2 or self.pool == 2):
+        if self.rounds < 1:
+            raise InvalidInput(f"rounds must be at least 1, got {self.rounds}.")
+        if self.pool is not None and (
+            self.pool < 0 or self.pool % 2 or 0 < self.pool < FEWEST_MODELS
+        ):
             raise InvalidInput(
                 f"the pool has {self.pool} models, but every record must be in half of them and out of the other "
                 "half, at least twice; use 0 or an even number from 4."
@@ -159,8 +102,37 @@ class AuditPlan:
             raise InvalidInput(
                 "a pool is asked for but there is no trainer to make it; pass the trainer as well."
             )
-        if self.seed < 0:
-            raise InvalidInput(f"the seed is {self.seed}, but must be at least 0.")
+        names = [attack.name for attack in self.known_attacks]
+        for name in names:
+            if names.count(name) > 1 or name == INSIDER_ATTACK:
+                raise InvalidInput(
+                    f"two attacks are called {name!r}, so that nobody could tell their results apart; give yours another name."
+                )
+        measured = [measure.name for measure in self.measures]
+        for name in measured:
+            if measured.count(name) > 1:
+                raise InvalidInput(
+                    f"two measures are called {name!r}, so that a limit could mean either; give yours another name."
+                )
+        self.policy.check(
+            self.measures, attacks=[*names, INSIDER_ATTACK], kind=self.kind.name
+        )
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of product that is audited."""
+        return kind_of(self.trainer, self.product)
+
+    @property
+    def known_attacks(self) -> tuple[Attack, ...]:
+        """All attacks that are run if what they need is there."""
+        attacks = self.kind.attacks if self.attacks is None else self.attacks
+        return (*attacks, *self.own_attacks)
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """Everything that is measured."""
+        return (*self.kind.measures, *self.own_measures)
 
 
 @dataclass(frozen=True, kw_only=True)

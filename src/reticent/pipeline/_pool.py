@@ -1,128 +1,477 @@
-"""Choose the size of an audit's pool, and train it in chunks that a killed run need not train again."""
+"""Choose the size of an audit's pool, train it chunk by chunk, and say what it tells beyond the attacks on the product."""
 
-import functools
-from collections.abc import Callable
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logit
 
-from reticent.data import Table
+from reticent.attack import Attack, Knowledge, score_targets
+from reticent.audits import Answers, Sides
+from reticent.data import Finding, Severity, Table
 from reticent.errors import InvalidInput
-from reticent.pipeline._stages import Arrays, Stages
-from reticent.pool import Pool, balanced_masks
+from reticent.evidence import (
+    Convergence,
+    DisparityEvidence,
+    LossQuantile,
+    PoolEvidence,
+    PoolForecast,
+    TargetsEvidence,
+    crossed,
+    disparity_of,
+    loss_quantiles,
+    ltu_accuracy,
+    measure_targets,
+    posterior_histogram,
+)
+from reticent.pipeline._case import Case, train_seed
+from reticent.pipeline._gather import do_all
+from reticent.pipeline._plan import AuditPlan
+from reticent.pipeline._score import Arena, Trial, with_room
+from reticent.policy import Policy
+from reticent.pool import balanced_masks
 from reticent.product import Trainer
-from reticent.run import stream
-from reticent.train import train_many
+from reticent.run import Run, content_of, stream
 
-__all__ = ["SIZES", "choose_size", "memory_needed", "train_pool"]
+__all__ = [
+    "SIZES",
+    "People",
+    "PoolSize",
+    "choose_pool",
+    "forecast",
+    "largest_size",
+    "measure_pool",
+    "train_pool",
+]
 
 # Sizes a pool may have when time decides: a little more or less time does not change them.
 SIZES = (4, 8, 16, 32, 64)
-SHARE = 0.4  # of the time goes to the pool
+TOLD_SIZES = (4, 16, 64)  # whose time and memory are told before anything is trained
+SHARE_OF_TIME = 0.4  # goes to the pool; attacks, insider and watching share the rest
 TOGETHER_GAIN = 4  # a network trained with others takes at most a quarter of the time it takes alone
+# Rates at which attacks on other models are stated.
+RATES = (0.01, 0.001)
+SHARES = (0.5, 0.9, 0.99, 0.999)  # of people, whose effective privacy loss is stated
+FEWEST_BEYOND = 5  # people that must lie beyond a quantile for it to be stated
+FEWEST_PAIRS = 3  # independent models that a comparison of groups needs
+MOST_TARGETS = 64
+CERTAIN = 1e-12  # posteriors nearer to 0 or 1 than this count as this
 
 
-def choose_size(
-    one: float,
-    *,
-    seconds: float,
-    workers: int,
-    records: int,
-    classes: int,
-    memory: float,
-    together: int,
+@dataclass(frozen=True, kw_only=True)
+class PoolSize:
+    """How many models are trained, and why so many.
+
+    Parameters
+    ----------
+    models : int
+        Number of models; 0 for none.
+    chosen : str
+        ``"asked for"`` or ``"by time"``.
+    forecasts : tuple of PoolForecast
+        What pools of some sizes would take here; empty if the size was asked for.
+    """
+
+    models: int
+    chosen: str
+    forecasts: tuple[PoolForecast, ...] = ()
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return a warning if there was room for no pool at all."""
+        if self.models or self.chosen == "asked for":
+            return ()
+        smallest = self.forecasts[0]
+        return (
+            Finding(
+                name="no_pool",
+                severity=Severity.WARNING,
+                text=f"a pool of {smallest.models} models would take about {smallest.seconds:.0f} s and {smallest.gigabytes:.1f} GB, for which there was "
+                "neither time nor memory, so the strongest attacks were not run; audit with more --minutes or --memory, or ask for a "
+                "pool with --pool.",
+            ),
+        )
+
+    def sentence(self) -> str:
+        """Return what pools would take here and which one is trained."""
+        sizes = "; ".join(
+            f"{f.models} models {f.seconds:.0f} s, {f.gigabytes:.2g} GB"
+            for f in self.forecasts
+        )
+        return f"A pool would take about: {sizes}. {self.models or 'No'} models are trained."
+
+
+def choose_pool(case: Case, answers: Answers, run: Run) -> PoolSize:
+    """Return the size of the pool: what was asked for, or the largest that fits time and memory.
+
+    The size is chosen before any result is seen and kept, so a resumed run has the same; the
+    line that repeats the audit names it.
+    """
+    plan = case.plan
+    if plan.trainer is None or plan.pool is not None:
+        return PoolSize(models=plan.pool or 0, chosen="asked for")
+    trainer = plan.trainer
+
+    def choose() -> PoolSize:
+        seconds = answers.seconds
+        if (
+            seconds == 0
+        ):  # the product came from elsewhere: train one to know how long it takes
+            started = time.perf_counter()
+            trainer.train(case.split.defender, seed=train_seed(run.seed))
+            seconds = time.perf_counter() - started
+        each = max(seconds, 1e-3) / (TOGETHER_GAIN if trainer.chunk > 1 else 1)
+        size = partial(
+            forecast,
+            each=each,
+            workers=run.effort.workers.count,
+            answers=answers.values.shape,
+        )
+        forecasts = [size(models) for models in SIZES]
+        return PoolSize(
+            models=largest_size(
+                forecasts, seconds=60 * run.effort.minutes, memory=run.effort.memory
+            ),
+            chosen="by time",
+            forecasts=tuple(size(models) for models in TOLD_SIZES),
+        )
+
+    chosen = run.keep("pool/size", PoolSize, choose, depends=case.content)
+    run.say(chosen.sentence())
+    return chosen
+
+
+def largest_size(
+    forecasts: Sequence[PoolForecast], *, seconds: float, memory: float
 ) -> int:
     """Return the largest size that fits time and memory; 0 if not even the smallest does.
 
     Parameters
     ----------
-    one : float
-        Seconds that one training took.
+    forecasts : sequence of PoolForecast
+        What each size would take.
     seconds : float
-        Of the whole audit.
-    workers : int
-        Processes.
-    records, classes : int
-        Of the answers each model gives.
+        Of the whole audit, of which the pool has a share.
     memory : float
         Gigabytes.
-    together : int
-        Models trained in one pass.
-
-    Examples
-    --------
-    >>> choose_size(3.0, seconds=120, workers=2, records=40_000, classes=2, memory=2.0, together=1)
-    32
     """
-    each = max(one, 1e-3) / (TOGETHER_GAIN if together > 1 else 1)
-    affordable = SHARE * seconds * workers / each
     return max(
         (
-            size
-            for size in SIZES
-            if size <= affordable and memory_needed(size, records, classes) <= memory
+            each.models
+            for each in forecasts
+            if each.seconds <= SHARE_OF_TIME * seconds and each.gigabytes <= memory
         ),
         default=0,
     )
 
 
-def memory_needed(models: int, records: int, classes: int) -> float:
-    """Return about how many gigabytes the answers of a pool take while attacks read them.
+def forecast(
+    models: int, *, each: float, workers: int, answers: tuple[int, ...]
+) -> PoolForecast:
+    """Return about how long a pool takes to train, and how much memory attacks on it take.
 
-    Answers are numbers of four bytes; two logits a record of eight; each game copies all of it once.
+    Answers are numbers of four bytes; two logits per record take eight each; each game copies all of it once.
+
+    Parameters
+    ----------
+    models : int
+        Size of the pool.
+    each : float
+        Seconds per model.
+    workers : int
+        Models trained at the same time.
+    answers : tuple of int
+        Records, and numbers per answer.
+
+    Examples
+    --------
+    >>> size = forecast(16, each=3.0, workers=2, answers=(40_000, 2))
+    >>> size.seconds, round(size.gigabytes, 3)
+    (24.0, 0.032)
     """
-    return models * records * 2 * (4 * classes + 2 * 8 + 1) / 1e9
+    records, width = answers
+    return PoolForecast(
+        models=models,
+        seconds=models * each / workers,
+        gigabytes=models * records * 2 * (4 * width + 2 * 8 + 1) / 1e9,
+    )
 
 
-def train_pool(
-    trainer: Trainer,
-    table: Table,
-    *,
-    models: int,
-    seed: int,
-    content: tuple[object, ...],
-    stages: Stages,
-    workers: int,
-    memory: float,
-    progress: Callable[[str, int, int], None],
-) -> Pool:
-    """Return models trained on random halves of the records in question.
+def train_pool(case: Case, size: PoolSize, width: int, run: Run) -> Any:
+    """Return models trained on random halves of the records in question; None if none are wanted.
 
-    Each chunk is as many models as the workers train at once, so an interruption loses at most
-    one training (of networks: one pass) a worker. Masks and seeds come from streams of their own: the pool depends on
-    the records, the recipe, the seed and its size, and on nothing else.
+    A chunk is as many models as the trainer trains best in one pass, whoever the workers are, so any number of them finds
+    every finished chunk again. Masks and seeds come from streams of their own: a model depends on the records, the recipe,
+    the seed and its place in the pool, and on nothing else.
+
+    Parameters
+    ----------
+    case : Case
+        What is audited.
+    size : PoolSize
+        How many models.
+    width : int
+        Numbers in an answer.
+    run : Run
+        Seed, store, workers, memory.
     """
-    needed = memory_needed(models, len(table), len(table.classes))
-    if needed > memory:
+    trainer, table, models = case.plan.trainer, case.both, size.models
+    if trainer is None or models == 0:
+        return None
+    needed = forecast(
+        models, each=0.0, workers=1, answers=(len(table), width)
+    ).gigabytes
+    if needed > run.effort.memory:
         raise InvalidInput(
-            f"a pool of {models} models on {len(table):,} records takes about {needed:.1f} GB, more than the {memory:g} GB "
+            f"a pool of {models} models on {len(table):,} records takes about {needed:.1f} GB, more than the {run.effort.memory:g} GB "
             "allowed; use a smaller --pool or more --memory."
         )
-    masks = balanced_masks(models, table.units, rng=stream(seed, "pool/masks"))
-    seeds = stream(seed, "pool/seeds").integers(2**31 - 1, size=models)
-    answers = []
-    size = workers * getattr(trainer, "together", 1)
-    for start in range(0, models, size):
-        its = slice(start, min(start + size, models))
-        chunk = stages.get(
-            f"pool/{start}",
-            (*content, models, start, size),
-            functools.partial(
-                _train_chunk, trainer, table, masks[its], seeds[its], workers, memory
-            ),
-        )
-        answers.append(np.asarray(chunk["probabilities"], dtype=np.float32))
-        progress("training the pool", its.stop, models)
-    return Pool(masks=masks, probabilities=np.concatenate(answers), labels=table.target)
+    masks = balanced_masks(models, table.units, rng=run.rng("pool/masks"))
+    seeds = run.rng("pool/seeds").integers(2**31 - 1, size=models)
+    chunks = [
+        slice(at, min(at + trainer.chunk, models))
+        for at in range(0, models, trainer.chunk)
+    ]
+    memory = run.effort.memory / run.effort.workers.count
+    answers = run.keep_each(
+        "training the pool",
+        NDArray[np.float32],
+        chunks,
+        _train_chunk,
+        shared=_Training(
+            trainer=trainer,
+            table=trainer.prepared(table),
+            masks=masks,
+            seeds=seeds,
+            memory=memory,
+        ),
+        depends=[case.content + content_of(its.start, its.stop) for its in chunks],
+    )
+    return case.kind.pool(masks, np.concatenate(answers), table)
 
 
-def _train_chunk(
-    trainer: Trainer,
-    table: Table,
+@dataclass(frozen=True, kw_only=True)
+class _Training:
+    """What all chunks of a pool share."""
+
+    trainer: Trainer
+    table: Table
+    masks: NDArray[np.bool_]
+    seeds: NDArray[np.int64]
+    memory: float
+
+
+def _train_chunk(shared: _Training, its: slice) -> NDArray[np.float32]:
+    return shared.trainer.train_many(
+        shared.table, shared.masks[its], shared.seeds[its], memory=shared.memory
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class People:
+    """What is known of people beside their scores.
+
+    Parameters
+    ----------
+    posterior : array of float or None
+        Each record's predicted probability of membership.
+    groups : array of object or None
+        Group of each record.
+    """
+
+    posterior: NDArray[np.float64] | None = None
+    groups: NDArray[np.object_] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Targets:
+    """Scores of one attack on models of the pool, one row per target and one column per unit."""
+
+    models: NDArray[np.int64]
+    scores: NDArray[np.float64]
+
+
+def measure_pool(
+    plan: AuditPlan,
+    arena: Arena,
+    size: PoolSize,
+    people: People,
+    run: Run,
+) -> PoolEvidence | None:
+    """Return what a pool tells about the trainer, the people and the groups; None without a pool.
+
+    Parameters
+    ----------
+    plan : AuditPlan
+        Kind and policy.
+    arena : Arena
+        The product under attack.
+    size : PoolSize
+        How the size of the pool was chosen.
+    people : People
+        Posteriors and groups.
+    run : Run
+        Seed, store, workers.
+    """
+    pool, sides, kind = arena.pool, arena.product.sides, plan.kind
+    if pool is None:
+        return None
+    attacks = kind.quick_attacks
+    played = with_room(run, arena.nbytes).keep_each(
+        "attacking other models",
+        _Targets,
+        attacks,
+        _play,
+        shared=_Games(pool=pool, sides=sides, kind=kind, seed=run.seed),
+        depends=[arena.depends + content_of("targets", attack) for attack in attacks],
+    )
+    on_targets = {a.name: t.scores for a, t in zip(attacks, played, strict=True)}
+    targets = played[0].models
+    masks = pool.masks[targets][:, sides.first]
+    pairs = pool.pairs[targets]
+    return PoolEvidence(
+        models=len(pool),
+        chosen=size.chosen,
+        forecasts=size.forecasts,
+        targets=_targets(on_targets, masks, pairs, plan.policy, run),
+        convergence=_convergence(plan, arena, run),
+        losses=_losses(people.posterior, sides, plan.policy),
+        posterior=None
+        if people.posterior is None
+        else _histogram(people.posterior, sides),
+        disparity=_disparity(
+            on_targets[kind.ratio_attack], masks, pairs, sides, people, plan
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Games:
+    """What the games against models of a pool share."""
+
+    pool: Any
+    sides: Sides
+    kind: Any
+    seed: int
+
+
+def _play(shared: _Games, attack: Attack) -> _Targets:
+    models, scores = score_targets(
+        attack,
+        shared.pool,
+        challenge_of=partial(shared.kind.model_challenge, shared.pool),
+        units=shared.sides.units,
+        most=MOST_TARGETS,
+        rng=stream(shared.seed, f"targets/{attack.name}"),
+    )
+    by_unit = np.array([shared.sides.by_unit(row) for row in scores])
+    return _Targets(models=models, scores=by_unit)
+
+
+def _targets(
+    scores: Mapping[str, NDArray[np.float64]],
     masks: NDArray[np.bool_],
-    seeds: NDArray[np.int64],
-    workers: int,
-    memory: float,
-) -> Arrays:
-    answers = train_many(trainer, table, masks, seeds, workers=workers, memory=memory)
-    return {"probabilities": answers}
+    pairs: NDArray[np.int64],
+    policy: Policy,
+    run: Run,
+) -> tuple[TargetsEvidence, ...]:
+    if len(np.unique(pairs)) < 2:
+        return ()
+    jobs = [
+        partial(
+            measure_targets,
+            name,
+            values,
+            masks,
+            clusters=pairs,
+            fpr=RATES,
+            level=policy.confidence,
+            rng=run.rng(f"targets/bootstrap/{name}"),
+        )
+        for name, values in scores.items()
+    ]
+    return tuple(do_all(run, jobs))
+
+
+def _convergence(plan: AuditPlan, arena: Arena, run: Run) -> tuple[Convergence, ...]:
+    """Return what the quick attacks reach with 4, 8, 16, ... models."""
+    total = len(arena.pool)
+    sizes = [SIZES[0]]
+    while 2 * sizes[-1] < total:
+        sizes.append(2 * sizes[-1])
+    items = [
+        (models, attack)
+        for models in sorted({*sizes, total})
+        for attack in plan.kind.quick_attacks
+    ]
+    roomy = with_room(run, arena.nbytes)
+    return tuple(
+        roomy.effort.workers.map(
+            _converge,
+            items,
+            shared=(arena.product, plan.policy.confidence, run.seed),
+        )
+    )
+
+
+def _converge(
+    shared: tuple[Trial, float, int], item: tuple[int, Attack]
+) -> Convergence:
+    trial, level, seed = shared
+    models, attack = item
+    pool = trial.knowledge.pool
+    assert pool is not None, "there is a pool to take a part of"
+    scores = attack.score(
+        trial.challenge,
+        knowledge=Knowledge(tags=trial.knowledge.tags, pool=pool.first(models)),
+        rng=stream(seed, f"convergence/{attack.name}"),
+    )
+    sides = trial.sides.divide(scores.values)
+    accuracy = ltu_accuracy(sides.members, sides.nonmembers, level=level)
+    return Convergence(attack=attack.name, models=models, auc=accuracy)
+
+
+def _histogram(posterior: NDArray[np.float64], sides: Sides) -> Any:
+    scores = sides.divide(posterior)
+    return posterior_histogram(scores.members, scores.nonmembers)
+
+
+def _losses(
+    posterior: NDArray[np.float64] | None, sides: Sides, policy: Policy
+) -> tuple[LossQuantile, ...]:
+    """Return quantiles of the effective privacy loss: the log-odds of the posterior."""
+    if posterior is None:
+        return ()
+    odds = sides.by_unit(logit(posterior.clip(CERTAIN, 1 - CERTAIN)))
+    # A quantile beyond what so many people can show is left out.
+    shares = [s for s in SHARES if len(odds) * (1 - s) >= FEWEST_BEYOND]
+    return loss_quantiles(odds, shares=shares, level=policy.confidence)
+
+
+def _disparity(
+    scores: NDArray[np.float64],
+    masks: NDArray[np.bool_],
+    pairs: NDArray[np.int64],
+    sides: Sides,
+    people: People,
+    plan: AuditPlan,
+) -> DisparityEvidence | None:
+    groups, policy = people.groups, plan.policy
+    if groups is None or len(np.unique(pairs)) < FEWEST_PAIRS:
+        return None
+    large = sides.groups(groups).names(smallest=policy.smallest_group)
+    if len(large) < 2:
+        return None
+    names = groups[sides.first].astype(str)
+    its = np.isin(names, large)
+    comparison = crossed(
+        scores[:, its] > 0,  # a likelihood ratio above 1
+        masks[:, its],
+        names[its],
+        clusters=pairs,
+        level=policy.confidence,
+    )
+    return disparity_of(comparison, attack=plan.kind.ratio_attack)

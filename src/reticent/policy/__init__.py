@@ -1,22 +1,25 @@
 """Decide by rules that were written down before."""
 
+from reticent.evidence import Limit, Outcome
 from reticent.policy._decide import (
     Control,
     Decision,
+    Gap,
     LimitCheck,
-    Outcome,
     Verdict,
     decide,
 )
-from reticent.policy._policy import SHIPPED, THREATS, Limits, Policy, read_policy
+from reticent.policy._first_form import FIRST_NAMES
+from reticent.policy._policy import SHIPPED, Policy, read_policy
 
 __all__ = [
+    "FIRST_NAMES",
     "SHIPPED",
-    "THREATS",
     "Control",
     "Decision",
+    "Gap",
+    "Limit",
     "LimitCheck",
-    "Limits",
     "Outcome",
     "Policy",
     "Verdict",

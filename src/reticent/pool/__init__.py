@@ -1,17 +1,15 @@
-"""What training makes and attacks read: many models on known parts of the records, and trainings that were watched."""
+"""What training produces and attacks read: many models trained on known parts of the records, and observed trainings."""
 
-from reticent.pool._pool import (
-    FLOOR,
-    Pool,
-    balanced_masks,
-    logit_of_probability,
-    logit_of_truth,
-)
+from reticent.pool._models import ModelPool, balanced_masks
+from reticent.pool._pool import FLOOR, Pool, logit_of_probability, logit_of_truth
+from reticent.pool._predictions import PredictionPool
 from reticent.pool._trace import Side, Trace, Truth
 
 __all__ = [
     "FLOOR",
+    "ModelPool",
     "Pool",
+    "PredictionPool",
     "Side",
     "Trace",
     "Truth",

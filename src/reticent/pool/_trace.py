@@ -1,4 +1,4 @@
-"""What a training that is watched step by step gives away, as the numbers a likelihood needs."""
+"""What an observer learns from a training watched step by step, as the numbers that a likelihood needs."""
 
 import math
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ __all__ = ["Side", "Trace", "Truth"]
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """The releases of R runs of T steps, measured from what one table would have given without noise.
+    """The releases of R runs of T steps, compared with what one table would have given without noise.
 
-    All arrays are (R, T). The sum over the records that both tables share is called the common sum.
+    All arrays have the shape (R, T). The sum over the records that both tables share is called the common sum.
 
     Parameters
     ----------
@@ -37,12 +37,12 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """Everything that tells two tables apart in releases that were watched; which of them was used is not in it.
+    """Everything in the watched releases that tells two tables apart, without the answer which of them was used.
 
     Parameters
     ----------
     first, second : Side
-        The releases as seen from either table. A record that a table lacks has a share of length 0.
+        The releases compared with either table. A record that a table lacks has a share of length 0.
     distance : array of float, (R, T)
         Distance between the two shares: the local sensitivity.
     size : int
@@ -50,8 +50,8 @@ class Trace:
     rate : float
         Probability that the record takes part in a step.
     place : array of bool, (R, T), or None
-        Steps with a place for the record, if batches are cut from a shuffled table: whoever knows the others' places knows
-        which one is left. None for Poisson sampling, where the others' places tell nothing.
+        Steps with a place for the record, if batches are cut from a shuffled table: whoever knows the places of the other
+        records knows which one is left. None for Poisson sampling, where the other records' places reveal nothing.
     """
 
     first: Side
@@ -68,33 +68,33 @@ class Trace:
 
     @property
     def runs(self) -> int:
-        """Trainings that were watched."""
+        """Number of trainings that were watched."""
         return len(self.distance)
 
     @property
     def steps(self) -> int:
-        """Steps of each training."""
+        """Number of steps of each training."""
         return int(self.distance.shape[1])
 
     @property
     def lengths(self) -> NDArray[np.float64]:
         """How far apart the tables' releases lie if the record takes part, in deviations of the noise, (R, T).
 
-        Steps that have no place for the record tell nothing.
+        Steps that have no place for the record reveal nothing and get 0.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             shift = self.distance / self.first.deviation
-        told = self.distance > 0
+        informative = self.distance > 0
         if self.place is not None:
-            told &= self.place
-        return np.asarray(np.where(told, shift, 0.0))
+            informative &= self.place
+        return np.asarray(np.where(informative, shift, 0.0))
 
     @property
     def scales(self) -> NDArray[np.float64]:
-        r"""How far apart they lie by their scale alone, whether or not the record takes part, (R, T).
+        r"""How far apart the releases lie by the scale of their noise alone, whether or not the record takes part, (R, T).
 
-        In the normal limit n numbers whose deviations have the ratio :math:`\rho` are as far apart as normal numbers
-        at distance :math:`\sqrt{2n}\,|\log\rho|`.
+        In the normal limit, n numbers whose deviations have the ratio :math:`\rho` are as far apart as two normal
+        distributions at distance :math:`\sqrt{2n}\,|\log\rho|`.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.log(self.first.deviation / self.second.deviation)
@@ -102,7 +102,7 @@ class Trace:
 
     @classmethod
     def join(cls, traces: "list[Trace]") -> "Trace":
-        """Return several traces of the same training as one, run after run."""
+        """Return several traces of the same training as one, with their runs one after another."""
         if not traces:
             raise InvalidInput(
                 "there is no trace to join; watch at least one training."
@@ -146,22 +146,22 @@ class Truth:
     taken: NDArray[np.bool_]
 
     def noise(self, trace: Trace) -> NDArray[np.float64]:
-        """Return the noise along the direction that tells the tables apart, over its stated deviation.
+        """Return the noise along the direction that tells the tables apart, divided by the stated deviation.
 
-        Steps in which nothing tells them apart have no such direction and are left out.
+        Steps in which nothing tells the tables apart have no such direction and are left out.
         """
         one, two = trace.first, trace.second
         cross = (one.square + two.square - trace.distance**2) / 2
         used = self.first[:, None]
         mean = np.where(used, one.square - cross, cross - two.square) * self.taken
         deviation = np.where(used, one.deviation, two.deviation)
-        told = trace.distance > 0
-        along = (one.inner - two.inner - mean)[told]
-        return np.asarray(along / (trace.distance * deviation)[told])
+        informative = trace.distance > 0
+        along = (one.inner - two.inner - mean)[informative]
+        return np.asarray(along / (trace.distance * deviation)[informative])
 
     @classmethod
     def join(cls, truths: "list[Truth]") -> "Truth":
-        """Return several answers as one."""
+        """Return the answers to several traces as one, in the order of :meth:`Trace.join`."""
         return cls(
             first=np.concatenate([truth.first for truth in truths]),
             taken=np.concatenate([truth.taken for truth in truths]),

@@ -1,33 +1,55 @@
-"""What may be released, seen from outside; saved and loaded without running foreign code."""
+"""What may be released, seen from outside; it is saved and loaded without running foreign code."""
 
+from reticent.product._closed import ClosedProduct, answers_of, as_product
 from reticent.product._encode import Encoder
 from reticent.product._fitted import FittedProduct
-from reticent.product._internals import Internals, Openable
 from reticent.product._module import ModuleProduct, must_be_storable
 from reticent.product._network import NetworkProduct
-from reticent.product._protocols import Predictor, Trainer
-from reticent.product._store import (
+from reticent.product._protocols import (
+    Predictor,
     Product,
+    Regressor,
+    Trainer,
+    Watchable,
+)
+from reticent.product._regressor import (
+    FittedRegressor,
+    declares_class,
+    declares_quantity,
+)
+from reticent.product._store import (
     Provenance,
     load_product,
+    predicts_quantity,
+    product_content,
     read_provenance,
     save_product,
     versions,
 )
+from reticent.product.internals import Internals
 
 __all__ = [
+    "ClosedProduct",
     "Encoder",
     "FittedProduct",
+    "FittedRegressor",
     "Internals",
     "ModuleProduct",
     "NetworkProduct",
-    "Openable",
     "Predictor",
     "Product",
     "Provenance",
+    "Regressor",
     "Trainer",
+    "Watchable",
+    "answers_of",
+    "as_product",
+    "declares_class",
+    "declares_quantity",
     "load_product",
     "must_be_storable",
+    "predicts_quantity",
+    "product_content",
     "read_provenance",
     "save_product",
     "versions",

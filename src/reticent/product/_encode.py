@@ -1,4 +1,4 @@
-"""Turn the columns of a table into the numbers a network sees."""
+"""Turn the columns of a table into the numbers that a network sees."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,15 @@ __all__ = ["Encoder"]
 
 @dataclass(frozen=True, kw_only=True)
 class Encoder:
-    """One column per number and per category, in a fixed order."""
+    """One output column per numeric column and per category of each categorical column, in a fixed order.
+
+    Parameters
+    ----------
+    numbers : tuple of str
+        Names of the numeric and boolean columns.
+    categories : tuple of (str, tuple of str)
+        Names of the categorical columns, each with its known categories.
+    """
 
     numbers: tuple[str, ...]
     categories: tuple[tuple[str, tuple[str, ...]], ...]
@@ -36,43 +44,44 @@ class Encoder:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that are looked at."""
+        """Names of the table's columns that are used."""
         return (*self.numbers, *(name for name, _ in self.categories))
 
     @property
     def width(self) -> int:
-        """How many columns a network sees."""
+        """Number of columns that a network sees."""
         return len(self.numbers) + sum(len(known) for _, known in self.categories)
 
     def matrix(self, features: pd.DataFrame) -> NDArray[np.float32]:
-        """Return numbers as they are, missing ones NaN, and categories as 0 and 1."""
+        """Return numbers unchanged, with NaN for missing ones, and categories as 0 and 1."""
         parts = [features[list(self.numbers)].to_numpy(dtype=np.float32)]
         for name, known in self.categories:
             values = features[name].fillna("(missing)").astype(str).to_numpy()
             parts.append((values[:, None] == np.array(known)[None]).astype(np.float32))
-        # Rows in one piece: a frame of one kind of numbers would hand down columns instead.
+        # Stored row by row: a frame whose columns have one dtype would give an array stored column by column.
         return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
     def standardisation(
         self, matrix: NDArray[np.float32], masks: NDArray[np.bool_]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return centre and scale of every column from each model's own members.
+        """Return the centre and the scale of every column, one row per model, from the members of that model.
 
-        Numbers get mean 0 and variance 1. A category that no member has is scaled to nothing.
+        Numbers get mean 0 and variance 1. A category that no member has is scaled down to 0.
         """
         count = len(self.numbers)
         centres = np.zeros((len(masks), matrix.shape[1]), dtype=np.float32)
         scales = np.ones_like(centres)
         for k, mask in enumerate(masks):
-            own = matrix[mask]
-            seen = np.isfinite(own[:, :count])
-            total = np.maximum(seen.sum(axis=0), 1)
-            filled = np.where(seen, own[:, :count], 0.0).astype(np.float64)
+            members = matrix[mask]
+            present = np.isfinite(members[:, :count])
+            total = np.maximum(present.sum(axis=0), 1)
+            filled = np.where(present, members[:, :count], 0.0).astype(np.float64)
             mean = filled.sum(axis=0) / total
             spread = np.sqrt(
-                np.where(seen, (filled - mean) ** 2, 0.0).sum(axis=0) / total
+                np.where(present, (filled - mean) ** 2, 0.0).sum(axis=0) / total
             )
             centres[k, :count] = mean
             scales[k, :count] = np.where(spread > 0, spread, 1.0)
-            scales[k, count:] = np.where(own[:, count:].any(axis=0), 1.0, 1e30)
+            # 1 / 1e30 is 0 beside any weight, and both fit into single precision.
+            scales[k, count:] = np.where(members[:, count:].any(axis=0), 1.0, 1e30)
         return centres, scales

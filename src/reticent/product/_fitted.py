@@ -1,7 +1,8 @@
-"""A fitted estimator seen from outside: class order settled, outputs checked."""
+"""A fitted estimator seen from outside, with classes in the table's order and checked outputs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,17 +10,20 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from reticent.errors import InvalidPredictions
+from reticent.errors import InvalidPredictions, OutputRefused
+from reticent.product.internals import Internals
 
-__all__ = ["FittedProduct"]
+__all__ = ["MODEL_FILE", "FittedProduct", "save_estimator"]
+
+MODEL_FILE = "product.skops"
 
 
 @dataclass(frozen=True, kw_only=True)
 class FittedProduct:
     """A classifier with ``predict_proba`` or ``decision_function``, as a :class:`Predictor`.
 
-    Decision values become probabilities by the logistic function or softmax: a monotone
-    stand-in that ranks records as the values do, not a calibrated probability.
+    Decision values become probabilities by the logistic function or softmax. These rank records
+    as the decision values do, but they are not calibrated.
 
     Parameters
     ----------
@@ -28,16 +32,36 @@ class FittedProduct:
     classes : tuple of str
         Names of the classes, in the table's order.
     warnings : tuple of str
-        Kinds of warnings the estimator gave while it was trained.
+        Kinds of warnings that the estimator gave while it was trained.
     learned : tuple of str
-        Names behind the class numbers 0, 1, ... that the estimator was trained on, as
-        reticent's trainers do; empty if it was trained on names, or if that is not known.
+        Names of the class numbers 0, 1, ... if the estimator was trained on numbers, as by
+        reticent's trainers; empty if it was trained on names, or if that is not known.
     """
 
     estimator: Any
     classes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     learned: tuple[str, ...] = ()
+
+    @property
+    def file_name(self) -> str:
+        """Name of the file in a folder that the product is saved to."""
+        return MODEL_FILE
+
+    def save(self, file: Path) -> None:
+        """Write the estimator to a skops file.
+
+        Raises
+        ------
+        OutputRefused
+            If it holds something that cannot be stored without pickle.
+        """
+        save_estimator(self.estimator, file)
+
+    @property
+    def quantity(self) -> bool:
+        """Whether the product predicts a quantity: no, it predicts a class."""
+        return False
 
     @property
     def has_probabilities(self) -> bool:
@@ -53,8 +77,14 @@ class FittedProduct:
             return np.column_stack([expit(values[:, 0]), expit(values[:, 1])])
         return np.asarray(softmax(values, axis=1))
 
+    def internals(
+        self, features: pd.DataFrame, labels: NDArray[np.int64]
+    ) -> Internals | None:
+        """Return None: attacks do not open estimators."""
+        return None
+
     def outputs(self, features: pd.DataFrame) -> NDArray[np.float64]:
-        """Return probabilities if there are any, else decision values, one column a class."""
+        """Return probabilities if the estimator gives them, else decision values, one column per class."""
         if self.has_probabilities:
             raw = self._ask("predict_proba", features)
         elif hasattr(self.estimator, "decision_function"):
@@ -97,7 +127,7 @@ class FittedProduct:
             ) from error
 
     def _compares_pairs(self) -> bool:
-        """Whether decision values are of pairs; of three classes there are three pairs, too."""
+        """Whether decision values compare pairs of classes; the shape does not tell, as three classes have three pairs."""
         if len(self.classes) == 2 or not hasattr(self.estimator, "get_params"):
             return False
         return any(
@@ -106,37 +136,38 @@ class FittedProduct:
         )
 
     def _aligned(self, raw: NDArray[np.float64], rows: int) -> NDArray[np.float64]:
-        own = getattr(self.estimator, "classes_", None)
-        if own is not None:
-            names = self._own_names(own)
+        """Return outputs with one column per class of the table, in the table's order."""
+        known = getattr(self.estimator, "classes_", None)
+        if known is not None:
+            numbers = self._class_numbers(known)
         elif self.learned:
-            names = self._own_names(range(len(self.learned)))
+            numbers = self._class_numbers(range(len(self.learned)))
         else:
-            names = list(range(len(self.classes)))
-        if raw.ndim != 2 or raw.shape != (rows, len(names)):
+            numbers = list(range(len(self.classes)))
+        if raw.ndim != 2 or raw.shape != (rows, len(numbers)):
             raise InvalidPredictions(
-                f"the product's outputs have the shape {raw.shape} where ({rows}, {len(names)}) was expected: "
-                "one row a record, one column a class; check its predict_proba."
+                f"the product's outputs have the shape {raw.shape} where ({rows}, {len(numbers)}) was expected: "
+                "one row per record and one column per class; check its predict_proba."
             )
-        if names == list(range(len(self.classes))):
+        if numbers == list(range(len(self.classes))):
             return raw
         # A class the product never learned has probability 0, or the lowest decision value.
         missing = 0.0 if self.has_probabilities else float(raw.min(initial=0.0)) - 1.0
         out = np.full((rows, len(self.classes)), missing)
-        out[:, names] = raw
+        out[:, numbers] = raw
         return out
 
-    def _own_names(self, own: Sequence[object]) -> list[int]:
-        """Return the table's class number of each class of the estimator."""
+    def _class_numbers(self, known: Sequence[object]) -> list[int]:
+        """Return the table's number of each class that the estimator knows."""
         by_name = {name: k for k, name in enumerate(self.classes)}
         texts = [
             str(int(c))
             if isinstance(c, float | np.floating) and float(c).is_integer()
             else str(c)
-            for c in own
+            for c in known
         ]
         if self.learned and _are_numbers(texts, below=len(self.learned)):
-            # Else the class number 2 could be taken for a class of the table called "2".
+            # Otherwise the class number 2 could be mistaken for a class of the table called "2".
             texts = [self.learned[int(text)] for text in texts]
         if all(text in by_name for text in texts):
             return [by_name[text] for text in texts]
@@ -146,6 +177,28 @@ class FittedProduct:
             f"the product knows the classes {', '.join(texts[:6])} but the table has "
             f"{', '.join(self.classes[:6])}; audit it on the target it was trained for."
         )
+
+
+def save_estimator(estimator: object, file: Path) -> None:
+    """Write an estimator to a skops file.
+
+    Raises
+    ------
+    OutputRefused
+        If it holds something that cannot be stored without pickle.
+    """
+    import skops.io
+
+    try:
+        content = bytes(skops.io.dumps(estimator))
+    except Exception as error:
+        raise OutputRefused(
+            f"{type(estimator).__name__} cannot be stored without pickle ({error}); "
+            "use a scikit-learn or XGBoost model."
+        ) from error
+    part = file.with_name(file.name + ".part")
+    part.write_bytes(content)
+    part.replace(file)
 
 
 def _are_numbers(texts: Sequence[str], *, below: int) -> bool:

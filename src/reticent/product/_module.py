@@ -1,4 +1,4 @@
-"""A trained module as a product: weights and a description of its operations, no code."""
+"""A trained module as a product: weights and a description of the operations, without code."""
 
 import json
 from collections.abc import Mapping
@@ -12,16 +12,18 @@ from numpy.typing import NDArray
 
 from reticent.errors import InvalidPredictions, UnsafeProduct
 from reticent.product._encode import Encoder
-from reticent.product._internals import Internals
+from reticent.product._network import NETWORK_FILE
+from reticent.product.internals import Internals
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
 __all__ = ["ModuleProduct", "holds_module", "must_be_storable"]
 
-PIECE = 4096  # records prepared at once: what a module sees of them stays in cache
-RECORDS = 1024  # records asked about at once: the layers' outputs stay small
-HOLDS, WEIGHTS = "module", "module."
+PIECE = 4096  # records encoded at once, so that a piece stays in the processor's cache
+RECORDS = 1024  # records predicted at once, so that the layers' outputs stay small
+HOLDS = "module"  # key of the description in the file's metadata
+WEIGHTS = "module."  # beginning of the names of the weights in the file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,15 +33,15 @@ class ModuleProduct:
     Parameters
     ----------
     encoder : Encoder
-        From columns to numbers.
+        Turns the columns into numbers.
     module : nn.Module
-        From (n, inputs) to (n, classes) logits, in evaluation mode.
+        Maps (n, inputs) to (n, classes) logits, in evaluation mode.
     centre, scale : array of float, shape (inputs,)
-        What the module sees is ``(numbers - centre) / scale``, and 0 for a missing one.
+        The module sees ``(numbers - centre) / scale``, and 0 for a missing number.
     classes : tuple of str
         Names of the classes, in the order of the logits.
     warnings : tuple of str
-        What users should know of the training.
+        What users should know about the training.
     """
 
     encoder: Encoder
@@ -50,6 +52,21 @@ class ModuleProduct:
     warnings: tuple[str, ...] = ()
     has_probabilities: bool = True
 
+    @property
+    def file_name(self) -> str:
+        """Name of the file in a folder that the product is saved to."""
+        return NETWORK_FILE
+
+    @property
+    def learned(self) -> tuple[str, ...]:
+        """Empty: a module knows the names of its classes."""
+        return ()
+
+    @property
+    def quantity(self) -> bool:
+        """Whether the product predicts a quantity: no, it predicts a class."""
+        return False
+
     def predict_proba(self, features: pd.DataFrame) -> NDArray[np.float64]:
         """Return a probability per record and class."""
         import torch
@@ -59,10 +76,10 @@ class ModuleProduct:
         size = getattr(self.module, "at_once", RECORDS)
         with torch.no_grad():
             for at in range(0, len(matrix), PIECE):
-                seen = torch.from_numpy(self._seen(matrix[at : at + PIECE]))
+                inputs = torch.from_numpy(self._scaled(matrix[at : at + PIECE]))
                 parts += [
-                    torch.softmax(self.module(some), 1).numpy()
-                    for some in torch.split(seen, size)
+                    torch.softmax(self.module(batch), 1).numpy()
+                    for batch in torch.split(inputs, size)
                 ]
         answers = np.concatenate(parts)
         if not np.isfinite(answers).all():
@@ -78,7 +95,7 @@ class ModuleProduct:
         return self.predict_proba(features)
 
     def internals(self, features: pd.DataFrame, labels: NDArray[np.int64]) -> Internals:
-        """Return what somebody sees at each record who opens the module.
+        """Return what an attacker who opens the module sees at each record.
 
         Parameters
         ----------
@@ -87,7 +104,7 @@ class ModuleProduct:
         labels : array of int
             Their true classes, by position in ``classes``.
         """
-        from reticent.product._module_internals import internals_of_module
+        from reticent.product.module_internals import internals_of_module
 
         return internals_of_module(self.module, self.inputs(features), labels)
 
@@ -95,7 +112,7 @@ class ModuleProduct:
         """Return what the module sees of records, (n, inputs)."""
         import torch
 
-        return torch.from_numpy(self._seen(self._matrix(features)))
+        return torch.from_numpy(self._scaled(self._matrix(features)))
 
     def _matrix(self, features: pd.DataFrame) -> NDArray[np.float32]:
         absent = [c for c in self.encoder.columns if c not in features]
@@ -106,7 +123,7 @@ class ModuleProduct:
             )
         return self.encoder.matrix(features)
 
-    def _seen(self, matrix: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _scaled(self, matrix: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.asarray(np.nan_to_num((matrix - self.centre) / self.scale))
 
     def with_classes(self, classes: tuple[str, ...]) -> "ModuleProduct":
@@ -118,50 +135,50 @@ class ModuleProduct:
             )
         if classes == self.classes:
             return self
-        from reticent.product._describe import described
-        from reticent.product._graph import rebuilt, reordered
+        from reticent.product.describe import described
+        from reticent.product.graph import rebuilt, reordered
 
         sizes = {"inputs": self.encoder.width, "classes": len(classes)}
         order = [self.classes.index(name) for name in classes]
-        turned = reordered(described(self.module, **sizes), order)
-        return replace(self, classes=classes, module=rebuilt(turned, **sizes))
+        description = reordered(described(self.module, **sizes), order)
+        return replace(self, classes=classes, module=rebuilt(description, **sizes))
 
     def copied(self) -> "ModuleProduct":
-        """Return the product as it would be loaded again: numbers of its own, without hooks and without code.
+        """Return the product as it would be loaded again: with copied weights, without hooks and without code.
 
         Raises
         ------
         OutputRefused
             If the module cannot be written down.
         """
-        from reticent.product._describe import described
-        from reticent.product._graph import Description, rebuilt
+        from reticent.product.describe import described
+        from reticent.product.graph import Description, rebuilt
 
         sizes = {"inputs": self.encoder.width, "classes": len(self.classes)}
-        made = described(self.module, **sizes)
-        tensors = {name: t.detach().clone() for name, t in made.tensors.items()}
-        copy = Description(words=made.words, tensors=tensors)
+        original = described(self.module, **sizes)
+        tensors = {name: t.detach().clone() for name, t in original.tensors.items()}
+        copy = Description(words=original.words, tensors=tensors)
         return replace(self, module=rebuilt(copy, **sizes))
 
     def save(self, file: Path) -> None:
-        """Write weights and description to a safetensors file.
+        """Write the weights and the description to a safetensors file.
 
         Raises
         ------
         OutputRefused
-            If the module does something that is not on the list of operations known to calculate only.
+            If the module does something that is not on the list of operations that only calculate.
         """
         import torch
         from safetensors.torch import save
 
-        from reticent.product._describe import described
+        from reticent.product.describe import described
 
-        made = described(
+        description = described(
             self.module, inputs=self.encoder.width, classes=len(self.classes)
         )
         weights = {
             WEIGHTS + name: tensor.detach().cpu().contiguous().clone()
-            for name, tensor in made.tensors.items()
+            for name, tensor in description.tensors.items()
         }
         scaling = {
             "centre": torch.from_numpy(np.ascontiguousarray(self.centre)),
@@ -172,7 +189,7 @@ class ModuleProduct:
             "categories": self.encoder.categories,
             "classes": self.classes,
             "warnings": self.warnings,
-            "module": made.words,
+            "module": description.words,
         }
         part = file.with_name(file.name + ".part")
         part.write_bytes(
@@ -182,19 +199,19 @@ class ModuleProduct:
 
     @classmethod
     def load(cls, file: Path) -> "ModuleProduct":
-        """Read a module back; nothing in the file is executed but operations of a list.
+        """Read a module from a file; only operations of a fixed list are carried out.
 
         Raises
         ------
         UnsafeProduct
-            If the file is not such a module, or names anything else.
+            If the file holds no such module, or names anything that is not on the list.
         """
         try:
             import torch  # noqa: F401
             from safetensors import SafetensorError, safe_open
         except ImportError as error:
             raise UnsafeProduct(
-                "the product is a module, and PyTorch, which it needs to answer, is not installed; install reticent[torch]."
+                "the product is a PyTorch module and cannot answer without PyTorch, which is not installed; install reticent[torch]."
             ) from error
         try:
             with safe_open(file, framework="pt") as content:
@@ -203,7 +220,7 @@ class ModuleProduct:
                     name: content.get_tensor(name).clone()
                     for name in content.keys()  # noqa: SIM118 (no mapping)
                 }
-            return cls._made(words, tensors)
+            return cls._from_parts(words, tensors)
         except (
             *(OSError, SafetensorError, KeyError, TypeError, ValueError),
             *(AttributeError, RecursionError),
@@ -213,10 +230,10 @@ class ModuleProduct:
             ) from error
 
     @classmethod
-    def _made(
+    def _from_parts(
         cls, words: Mapping[str, Any], tensors: Mapping[str, "Tensor"]
     ) -> "ModuleProduct":
-        from reticent.product._graph import Description, rebuilt
+        from reticent.product.graph import Description, rebuilt
 
         encoder = Encoder(
             numbers=tuple(map(str, words["numbers"])),
@@ -249,21 +266,21 @@ class ModuleProduct:
 
 
 def must_be_storable(module: "nn.Module", *, inputs: int, classes: int) -> None:
-    """Refuse a module that cannot be saved, before it is trained for long.
+    """Refuse a module that cannot be saved, before time is spent on training it.
 
     Parameters
     ----------
     module : nn.Module
-        Trained or not.
+        The module, trained or not.
     inputs, classes : int
-        Numbers that it sees of a record, and logits that it gives.
+        Number of inputs that the module takes per record, and of logits that it gives.
 
     Raises
     ------
     OutputRefused
-        If it does something that cannot be written down without code.
+        If the module does something that cannot be written down without code.
     """
-    from reticent.product._describe import described
+    from reticent.product.describe import described
 
     described(module, inputs=inputs, classes=classes)
 

@@ -1,8 +1,9 @@
-"""A trained multilayer perceptron as a product: numbers and names, no code, no PyTorch."""
+"""A trained multilayer perceptron as a product: numbers and names, without code and without PyTorch."""
 
 import itertools
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from scipy.special import softmax
 
 from reticent.errors import InvalidPredictions, UnsafeProduct
 from reticent.product._encode import Encoder
-from reticent.product._internals import (
+from reticent.product.internals import (
     Internals,
     joined,
     loss_and_delta,
@@ -24,7 +25,7 @@ from reticent.product._internals import (
 __all__ = ["NETWORK_FILE", "NetworkProduct"]
 
 NETWORK_FILE = "product.safetensors"
-PIECE = 4096  # records asked about at once
+PIECE = 4096  # records predicted at once, so that the layers' outputs stay small
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,17 +35,19 @@ class NetworkProduct:
     Parameters
     ----------
     encoder : Encoder
-        From columns to numbers.
+        Turns the columns into numbers.
     centre, scale : array of float, shape (inputs,)
-        What the network sees is ``(numbers - centre) / scale``, and 0 for a missing one.
+        The network sees ``(numbers - centre) / scale``, and 0 for a missing number.
     weights, biases : tuple of array
-        Of each layer, (out, in) and (out,).
+        Weights (out, in) and biases (out,) of each layer.
     activation : str
-        What hidden units do: ``"relu"`` or ``"tanh"``.
+        Activation function of the hidden units: ``"relu"`` or ``"tanh"``.
     classes : tuple of str
-        Names of the classes, in the order of the answers.
+        Names of the classes, in the order of the answers; empty if the network predicts a quantity.
     warnings : tuple of str
-        What users should know of the training.
+        What users should know about the training.
+    target_centre, target_scale : float
+        A predicted quantity is ``target_centre + target_scale * output``, with the network's single output.
     """
 
     encoder: Encoder
@@ -56,15 +59,55 @@ class NetworkProduct:
     classes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     has_probabilities: bool = True
+    target_centre: float = 0.0
+    target_scale: float = 1.0
+
+    @property
+    def quantity(self) -> bool:
+        """Whether the network predicts a quantity; else it predicts a class."""
+        return not self.classes
+
+    @property
+    def file_name(self) -> str:
+        """Name of the file in a folder that the product is saved to."""
+        return NETWORK_FILE
+
+    @property
+    def learned(self) -> tuple[str, ...]:
+        """Empty: a network knows the names of its classes."""
+        return ()
 
     def predict_proba(self, features: pd.DataFrame) -> NDArray[np.float64]:
         """Return a probability per record and class."""
+        if self.quantity:
+            raise InvalidPredictions(
+                "the network predicts a quantity and gives no probabilities of classes; ask for predict."
+            )
+        return self._answers(features, lambda logits: softmax(logits, axis=1))
+
+    def predict(self, features: pd.DataFrame) -> NDArray[np.float64]:
+        """Return the predicted quantity of each record, shape (n,)."""
+        if not self.quantity:
+            raise InvalidPredictions(
+                "the network predicts a class and not a quantity; ask for predict_proba."
+            )
+        return self._answers(
+            features, lambda z: self.target_centre + self.target_scale * z
+        )[:, 0]
+
+    def _answers(
+        self,
+        features: pd.DataFrame,
+        answer: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    ) -> NDArray[np.float64]:
+        """Return the network's answers, which ``answer`` makes of the last layer's outputs (n, outputs)."""
         matrix = self._matrix(features)
         parts = [
-            np.asarray(softmax(self._logits(matrix[at : at + PIECE])[0], axis=1))
+            np.asarray(answer(self._logits(matrix[at : at + PIECE])[0]))
             for at in range(0, len(matrix), PIECE)
         ]
-        answers = np.concatenate(parts) if parts else np.empty((0, len(self.classes)))
+        width = len(self.classes) or 1
+        answers = np.concatenate(parts) if parts else np.empty((0, width))
         if not np.isfinite(answers).all():
             bad = int((~np.isfinite(answers)).any(axis=1).sum())
             raise InvalidPredictions(
@@ -74,14 +117,16 @@ class NetworkProduct:
         return answers
 
     def outputs(self, features: pd.DataFrame) -> NDArray[np.float64]:
-        """Return probabilities."""
+        """Return probabilities, or the predicted quantity as one column."""
+        if self.quantity:
+            return self.predict(features)[:, None]
         return self.predict_proba(features)
 
     def internals(self, features: pd.DataFrame, labels: NDArray[np.int64]) -> Internals:
-        r"""Return what somebody sees at each record who opens the network.
+        r"""Return what an attacker who opens the network sees at each record.
 
-        The gradient of a layer is the outer product of its deltas :math:`\delta` with what goes into it, :math:`a`, and
-        :math:`\delta` itself for the biases. So its length is :math:`|\delta| \sqrt{|a|^2 + 1}`, and no gradient is formed.
+        The gradient of a layer's weights is the outer product of its deltas :math:`\delta` with its inputs :math:`a`, and
+        that of its biases is :math:`\delta`. So its length is :math:`|\delta| \sqrt{|a|^2 + 1}`, and no gradient is formed.
 
         Parameters
         ----------
@@ -90,6 +135,10 @@ class NetworkProduct:
         labels : array of int
             Their true classes, by position in ``classes``.
         """
+        if self.quantity:
+            raise InvalidPredictions(
+                "gradients are taken of the cross-entropy of classes, but the network predicts a quantity; ask for predict."
+            )
         matrix, labels = self._matrix(features), np.asarray(labels)
         if len(labels) != len(matrix):
             raise InvalidPredictions(
@@ -97,35 +146,35 @@ class NetworkProduct:
             )
         return joined(
             [
-                self._opened(matrix[at : at + PIECE], labels[at : at + PIECE])
+                self._internals(matrix[at : at + PIECE], labels[at : at + PIECE])
                 for at in range(0, max(len(matrix), 1), PIECE)
             ]
         )
 
-    def _opened(
+    def _internals(
         self, matrix: NDArray[np.float32], labels: NDArray[np.int64]
     ) -> Internals:
-        logits, below = self._logits(matrix)
+        logits, inputs = self._logits(matrix)
         losses, delta = loss_and_delta(logits, labels)
         lengths = np.linalg.norm(delta, axis=1)
-        # What is sent back has length 1, so that single precision is precise enough.
-        sent = (delta / np.where(lengths > 0, lengths, 1.0)[:, None]).astype(np.float32)
+        # Deltas of length 1 are propagated back, so that single precision is precise enough.
+        unit = (delta / np.where(lengths > 0, lengths, 1.0)[:, None]).astype(np.float32)
         norms = np.empty((len(matrix), len(self.weights)))
         for layer in reversed(range(len(self.weights))):
-            seen = np.linalg.norm(below[layer], axis=1).astype(np.float64)
-            norms[:, layer] = lengths * np.linalg.norm(sent, axis=1) * np.hypot(seen, 1)
+            size = np.linalg.norm(inputs[layer], axis=1).astype(np.float64)
+            norms[:, layer] = lengths * np.linalg.norm(unit, axis=1) * np.hypot(size, 1)
             if layer > 0:
-                sent = (sent @ self.weights[layer]) * self._slope(below[layer])
+                unit = (unit @ self.weights[layer]) * self._slope(inputs[layer])
         hidden = (f"hidden {k + 1}" for k in range(len(self.weights) - 1))
         return Internals(
             losses=losses,
             gradient_norms=norms,
             layers=(*hidden, "output"),
-            activations=units_shown(below[-1]),
+            activations=units_shown(inputs[-1]),
         )
 
     def _slope(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the derivative of hidden units from what they give."""
+        """Return the derivative of the activation function, given its values."""
         if self.activation == "relu":
             return (values > 0).astype(np.float32)
         return np.asarray(1 - values**2, dtype=np.float32)
@@ -142,13 +191,13 @@ class NetworkProduct:
     def _logits(
         self, matrix: NDArray[np.float32]
     ) -> tuple[NDArray[np.float64], list[NDArray[np.float32]]]:
-        """Return the logits, and what goes into each layer."""
+        """Return the logits, and the inputs of each layer."""
         values = np.nan_to_num((matrix - self.centre) / self.scale)
-        last, below = len(self.weights) - 1, []
+        last, inputs = len(self.weights) - 1, []
         for layer, (weight, bias) in enumerate(
             zip(self.weights, self.biases, strict=True)
         ):
-            below.append(values)
+            inputs.append(values)
             values = values @ weight.T + bias
             if layer < last:
                 values = (
@@ -156,10 +205,17 @@ class NetworkProduct:
                     if self.activation == "relu"
                     else np.tanh(values)
                 )
-        return values.astype(np.float64), below
+        return values.astype(np.float64), inputs
 
     def with_classes(self, classes: tuple[str, ...]) -> "NetworkProduct":
         """Return the product with its answers in the order of a table's classes."""
+        if self.quantity != (not classes):
+            raise InvalidPredictions(
+                f"the network predicts a {'quantity' if self.quantity else 'class'}, but the table's target is a "
+                f"{'class' if self.quantity else 'quantity'}; audit it on a table with the same target."
+            )
+        if self.quantity:
+            return self
         if sorted(classes) != sorted(self.classes):
             raise InvalidPredictions(
                 f"the product knows the classes {', '.join(self.classes[:5])}, but the table has {', '.join(classes[:5])}; audit it "
@@ -184,49 +240,54 @@ class NetworkProduct:
             **{f"weights.{k}": np.ascontiguousarray(self.weights[k]) for k in layers},
             **{f"biases.{k}": np.ascontiguousarray(self.biases[k]) for k in layers},
         }
-        words = {
+        words: dict[str, object] = {
             "numbers": self.encoder.numbers,
             "categories": self.encoder.categories,
             "activation": self.activation,
             "classes": self.classes,
             "warnings": self.warnings,
         }
+        if self.quantity:
+            words["target"] = (self.target_centre, self.target_scale)
         part = file.with_name(file.name + ".part")
         part.write_bytes(save(arrays, metadata={"network": json.dumps(words)}))
         part.replace(file)
 
     @classmethod
     def load(cls, file: Path) -> "NetworkProduct":
-        """Read a network back; nothing in the file is executed.
+        """Read a network from a file; nothing in the file is executed.
 
         Raises
         ------
         UnsafeProduct
-            If the file is not such a network.
+            If the file holds no such network.
         """
         try:
             from safetensors import SafetensorError, safe_open
         except ImportError as error:
             raise UnsafeProduct(
-                "the product is a network, and the library that reads it is not installed; install reticent[torch]."
+                "the product is a network and cannot be read without safetensors, which is not installed; install reticent[torch]."
             ) from error
 
         try:
             with safe_open(file, framework="numpy") as content:
                 words = json.loads((content.metadata() or {})["network"])
                 arrays = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118 (no mapping)
-            return cls._made(words, arrays)
+            return cls._from_parts(words, arrays)
         except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
             raise UnsafeProduct(
                 f"{file.name} cannot be read as a network of reticent ({error}); save it with `reticent train` or --save-product."
             ) from error
 
     @classmethod
-    def _made(
+    def _from_parts(
         cls, words: Mapping[str, Any], arrays: Mapping[str, NDArray[np.float32]]
     ) -> "NetworkProduct":
         layers = sum(name.startswith("weights.") for name in arrays)
-        made = cls(
+        target_centre, target_scale = map(float, words.get("target", (0.0, 1.0)))
+        if not (math.isfinite(target_centre) and 0 < target_scale < math.inf):
+            raise ValueError("its target has no finite centre and scale")
+        network = cls(
             encoder=Encoder(
                 numbers=tuple(map(str, words["numbers"])),
                 categories=tuple(
@@ -241,9 +302,16 @@ class NetworkProduct:
             activation=str(words["activation"]),
             classes=tuple(map(str, words["classes"])),
             warnings=tuple(map(str, words["warnings"])),
+            target_centre=target_centre,
+            target_scale=target_scale,
         )
-        widths = [made.encoder.width, *(len(b) for b in made.biases)]
+        if ("target" in words) != network.quantity:
+            raise ValueError(
+                "it does not clearly say whether it predicts a class or a quantity"
+            )
+        widths = [network.encoder.width, *(len(b) for b in network.biases)]
         shapes = [(a, b) for b, a in itertools.pairwise(widths)]
-        if [w.shape for w in made.weights] != shapes or widths[-1] != len(made.classes):
+        outputs = len(network.classes) or 1
+        if [w.shape for w in network.weights] != shapes or widths[-1] != outputs:
             raise ValueError("its layers do not fit each other")
-        return made
+        return network

@@ -1,7 +1,7 @@
-"""What a stored module may be made of: lists of layers, functions and methods that only calculate.
+"""What a stored module may consist of: lists of layers, functions and methods that only calculate.
 
-A file names an operation by a key of these lists, and nothing else: no name in it is ever looked up in a module or an object. What
-changes a value in place, draws at random, reads a file or makes a result whose shape depends on the values is left out.
+A file can name an operation only by a key of these lists: no name in it is ever looked up in a Python module or an object. An
+operation is left out if it changes a value in place, draws at random, reads a file, or gives a result whose shape depends on the values.
 """
 
 import operator
@@ -35,37 +35,37 @@ _RECURRENT = (
     *("dropout", "bidirectional"),
 )
 
-# Layers by name, each with the arguments of its constructor that say all about it but its weights.
+# Layers by name, each with the constructor arguments that, with the weights, determine it.
 LAYERS: Mapping[str, tuple[type[nn.Module], tuple[str, ...]]] = {
-    made.__name__: (made, settings)
-    for made, settings in (
+    layer.__name__: (layer, settings)
+    for layer, settings in (
         (nn.Linear, ("in_features", "out_features", "bias")),
         (nn.Bilinear, ("in1_features", "in2_features", "out_features", "bias")),
-        *((made, _CONVOLUTION) for made in (nn.Conv1d, nn.Conv2d, nn.Conv3d)),
+        *((layer, _CONVOLUTION) for layer in (nn.Conv1d, nn.Conv2d, nn.Conv3d)),
         *(
-            (made, (*_CONVOLUTION, "output_padding"))
-            for made in (nn.ConvTranspose1d, nn.ConvTranspose2d)
+            (layer, (*_CONVOLUTION, "output_padding"))
+            for layer in (nn.ConvTranspose1d, nn.ConvTranspose2d)
         ),
-        *((made, _NORM) for made in (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)),
-        *((made, _NORM) for made in (nn.InstanceNorm1d, nn.InstanceNorm2d)),
+        *((layer, _NORM) for layer in (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)),
+        *((layer, _NORM) for layer in (nn.InstanceNorm1d, nn.InstanceNorm2d)),
         (nn.GroupNorm, ("num_groups", "num_channels", "eps", "affine")),
         (nn.LayerNorm, ("normalized_shape", "eps", "elementwise_affine", "bias")),
         (nn.RMSNorm, ("normalized_shape", "eps", "elementwise_affine")),
         (nn.LocalResponseNorm, ("size", "alpha", "beta", "k")),
         *(
-            (made, (*_POOL, "dilation", "ceil_mode", "return_indices"))
-            for made in (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d)
+            (layer, (*_POOL, "dilation", "ceil_mode", "return_indices"))
+            for layer in (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d)
         ),
         (nn.AvgPool1d, (*_POOL, "ceil_mode", "count_include_pad")),
         *(
-            (made, (*_POOL, "ceil_mode", "count_include_pad", "divisor_override"))
-            for made in (nn.AvgPool2d, nn.AvgPool3d)
+            (layer, (*_POOL, "ceil_mode", "count_include_pad", "divisor_override"))
+            for layer in (nn.AvgPool2d, nn.AvgPool3d)
         ),
-        *((made, ("output_size",)) for made in (nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d)),
-        *((made, ("output_size",)) for made in (nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d)),
+        *((layer, ("output_size",)) for layer in (nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d)),
+        *((layer, ("output_size",)) for layer in (nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d)),
         *(
-            (made, ())
-            for made in (
+            (layer, ())
+            for layer in (
                 *(nn.Identity, nn.ReLU, nn.ReLU6, nn.SELU, nn.SiLU, nn.Mish, nn.Sigmoid, nn.Tanh),
                 *(nn.Softsign, nn.Tanhshrink, nn.Hardswish, nn.Hardsigmoid, nn.LogSigmoid),
             )
@@ -78,46 +78,46 @@ LAYERS: Mapping[str, tuple[type[nn.Module], tuple[str, ...]]] = {
         (nn.Hardtanh, ("min_val", "max_val")),
         (nn.Threshold, ("threshold", "value")),
         (nn.PReLU, ("num_parameters",)),
-        *((made, ("dim",)) for made in (nn.Softmax, nn.LogSoftmax, nn.GLU)),
+        *((layer, ("dim",)) for layer in (nn.Softmax, nn.LogSoftmax, nn.GLU)),
         (nn.Flatten, ("start_dim", "end_dim")),
         (nn.Unflatten, ("dim", "unflattened_size")),
         *(
-            (made, ("p",))
-            for made in (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)
+            (layer, ("p",))
+            for layer in (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)
         ),
         (nn.Embedding, ("num_embeddings", "embedding_dim", "padding_idx", "max_norm")),
-        *((made, ("padding",)) for made in (nn.ZeroPad1d, nn.ZeroPad2d, nn.ReflectionPad2d)),
-        *((made, ("padding", "value")) for made in (nn.ConstantPad1d, nn.ConstantPad2d)),
+        *((layer, ("padding",)) for layer in (nn.ZeroPad1d, nn.ZeroPad2d, nn.ReflectionPad2d)),
+        *((layer, ("padding", "value")) for layer in (nn.ConstantPad1d, nn.ConstantPad2d)),
         (nn.Upsample, ("size", "scale_factor", "mode", "align_corners")),
-        *((made, ("upscale_factor",)) for made in (nn.PixelShuffle,)),
-        *((made, _RECURRENT) for made in (nn.LSTM, nn.GRU)),
+        *((layer, ("upscale_factor",)) for layer in (nn.PixelShuffle,)),
+        *((layer, _RECURRENT) for layer in (nn.LSTM, nn.GRU)),
         (
             nn.MultiheadAttention,
             ("embed_dim", "num_heads", "dropout", "bias", "kdim", "vdim", "batch_first"),
         ),
     )
 }  # fmt: skip
-# Settings that a stored layer has in one value only: others change values in place, or give more than one result.
+# Settings that a stored layer may have with one value only: other values change weights in place, or give several results.
 _FIXED = {"max_norm": None, "return_indices": False}
 
 
 def settings_of(layer: nn.Module) -> dict[str, Any]:
-    """Return the arguments that make a layer again, without its weights.
+    """Return the constructor arguments from which a layer can be built again, without its weights.
 
     Raises
     ------
     ValueError
-        If a setting is one that is not stored.
+        If a setting has a value that is not allowed in a stored layer.
     """
-    found = {}
+    settings = {}
     for name in LAYERS[type(layer).__name__][1]:
         value = getattr(layer, name, None)
         if name == "bias" and not isinstance(value, bool):
             value = _has_bias(layer)
         if name in _FIXED and value != _FIXED[name]:
             raise ValueError(f"its {name} is {value}")
-        found[name] = value
-    return found
+        settings[name] = value
+    return settings
 
 
 def _has_bias(layer: nn.Module) -> bool:
@@ -130,7 +130,7 @@ def _of(place: object, prefix: str, names: Iterable[str]) -> dict[str, Callable[
     return {f"{prefix}.{name}": getattr(place, name) for name in names}
 
 
-# Operators that Python's whole numbers and tuples know too, so that their arguments are looked at before.
+# Operators that also work on Python's integers and tuples, so that their arguments are checked first.
 ARITHMETIC = _of(
     operator,
     "operator",
@@ -196,14 +196,14 @@ DTYPES: Mapping[str, torch.dtype] = {
     "bool": torch.bool,
 }
 
-# What takes a word, such as the mode of a padding; a word anywhere else could only name a device.
+# Operations that take a string, such as the mode of a padding; a string anywhere else could only name a device.
 WORDS = frozenset(
     [
         *("torch.einsum", "torch.div", "div", "functional.gelu"),
         *("functional.pad", "functional.interpolate"),
     ]
 )
-# Arguments that may have one value only: others change values in place, or draw.
+# Arguments that may have one value only: other values change tensors in place, or draw at random.
 FIXED: Mapping[str, object] = {"inplace": False, "out": None, "dropout_p": 0.0}
 
 _IN_PLACE: Mapping[Any, str] = {
@@ -219,7 +219,7 @@ _KEYS: Mapping[Any, str] = {
 
 
 def key_of_function(function: object) -> str | None:
-    """Return under which key a function stands, or None; what works in place stands for its like that does not.
+    """Return the key of a function, or None if it has none; an in-place operator has the key of the plain one.
 
     Examples
     --------
@@ -228,5 +228,5 @@ def key_of_function(function: object) -> str | None:
     """
     try:
         return _KEYS.get(function)
-    except TypeError:  # not even hashable
+    except TypeError:  # the function is not hashable
         return None

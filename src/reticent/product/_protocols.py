@@ -1,14 +1,19 @@
 """What reticent asks of products and trainers, and nothing more."""
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from reticent.account import Guarantee
 from reticent.data import Table
+from reticent.product.internals import Internals
+from reticent.run import Content, Workers
 
-__all__ = ["Predictor", "Trainer"]
+__all__ = ["Predictor", "Product", "Regressor", "Trainer", "Watchable"]
 
 
 @runtime_checkable
@@ -25,17 +30,198 @@ class Predictor(Protocol):
 
 
 @runtime_checkable
+class Regressor(Protocol):
+    """A regression model as it would be released: it answers queries."""
+
+    def predict(self, features: pd.DataFrame) -> NDArray[np.float64]:
+        """Return the predicted quantity of each record, shape (n,)."""
+        ...
+
+    def outputs(self, features: pd.DataFrame) -> NDArray[np.float64]:
+        """Return what two products are compared by: the predictions, shape (n, 1)."""
+        ...
+
+
+@runtime_checkable
+class Product(Protocol):
+    """What may be released, of any kind: it answers queries and describes itself.
+
+    A product that predicts a class is a :class:`Predictor` as well; one that predicts a quantity is a :class:`Regressor`.
+    """
+
+    @property
+    def quantity(self) -> bool:
+        """Whether it predicts a quantity; else it predicts a class."""
+        ...
+
+    @property
+    def learned(self) -> tuple[str, ...]:
+        """Names of the class numbers that the product was trained on; empty if it knows the names itself."""
+        ...
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What users should know about the training."""
+        ...
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether the product itself gives its answers; else they are decision values turned into probabilities."""
+        ...
+
+    @property
+    def file_name(self) -> str:
+        """Name of the file in a folder that the product is saved to."""
+        ...
+
+    def outputs(self, features: pd.DataFrame) -> NDArray[np.float64]:
+        """Return what two products are compared by, one row per record."""
+        ...
+
+    def internals(
+        self, features: pd.DataFrame, labels: NDArray[np.int64]
+    ) -> Internals | None:
+        """Return losses, gradients and activations at records with these classes; None if the product cannot be opened."""
+        ...
+
+    def save(self, file: Path) -> None:
+        """Write the product to a file.
+
+        Raises
+        ------
+        OutputRefused
+            If it cannot be stored without pickle or code.
+        """
+        ...
+
+
+@runtime_checkable
 class Trainer(Protocol):
-    """A recipe that turns records into a product."""
+    """A recipe that turns records into a product, and says what it is capable of.
+
+    :class:`reticent.train.PlainTrainer` implements everything but ``recipe`` and ``train``.
+    """
 
     @property
     def recipe(self) -> str:
-        """A description from which the trainer can be made again."""
+        """A description from which the trainer can be built again."""
         ...
 
-    def train(self, table: Table, *, seed: int) -> Predictor:
-        """Return a product trained on all records of a table, in their order.
+    @property
+    def quantity(self) -> bool:
+        """Whether products predict a quantity; else they predict a class."""
+        ...
 
-        The same table and seed give the same product if the recipe can be seeded at all.
+    @property
+    def chunk(self) -> int:
+        """Number of models that are best trained in one pass; 1 if they are trained one by one.
+
+        It depends on the trainer alone, so that a pool has the same chunks on every machine.
         """
+        ...
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the same table and seed give the same product again; not if its noise is secret."""
+        ...
+
+    def content(self) -> Content:
+        """Return everything that a product depends on besides the table and the seed."""
+        ...
+
+    def train(self, table: Table, *, seed: int) -> Any:
+        """Return a product trained on all records of a table, in their order."""
+        ...
+
+    def train_many(
+        self,
+        table: Table,
+        masks: NDArray[np.bool_],
+        seeds: NDArray[np.int64],
+        *,
+        memory: float,
+    ) -> NDArray[Any]:
+        """Return the answers of one model per mask on all records, shape (M, n, c), or (M, n, 1) for a quantity.
+
+        The models are one chunk and are trained in this process; the caller distributes chunks over processes.
+        They are never released, so their noise, if there is any, comes from the seeds.
+
+        Parameters
+        ----------
+        table : Table
+            All n records.
+        masks : array of bool, shape (M, n)
+            Which records train which model.
+        seeds : array of int, shape (M,)
+            Training seed of each model.
+        memory : float
+            Gigabytes that the models may take, not counting the records; it changes no result.
+        """
+        ...
+
+    def prepared(self, table: Table) -> Table:
+        """Return the table in the form from which ``train_many`` learns fastest: encoded once for all models, if that changes no result."""
+        ...
+
+    def guarantee(self, rows: int) -> Guarantee | None:
+        """Return the guarantee of a product trained on ``rows`` rows, at delta 1 / (10 rows) under add/remove; None if there is none."""
+        ...
+
+    def must_be_storable(self, table: Table) -> None:
+        """Refuse a product that could not be saved, before time is spent on training it.
+
+        Raises
+        ------
+        OutputRefused
+            If a product of this trainer cannot be written down without code.
+        """
+        ...
+
+    def watching(self) -> "Watchable | None":
+        """Return the training in a form that can be watched step by step; None if it has no noisy steps."""
+        ...
+
+
+class Watchable(Protocol):
+    """A private training whose every step can be watched by an observer."""
+
+    @property
+    def recipe(self) -> str:
+        """A description from which the trainer can be built again."""
+        ...
+
+    @property
+    def private(self) -> Any:
+        """The recipe of the steps, a :class:`reticent.train.recipes.Private`, whose type is defined above this package."""
+        ...
+
+    def content(self) -> Content:
+        """Return everything that the steps depend on besides the table and the seeds."""
+        ...
+
+    def watch(
+        self,
+        table: Table,
+        *,
+        own: int,
+        other: int | None = None,
+        seeds: Sequence[int],
+        local: Literal["pair", "own"] | None = None,
+        shuffled: bool = False,
+        workers: Workers | None = None,
+    ) -> tuple[Any, Any]:
+        """Train on one of two neighbouring tables per seed; return what was observed, and which table was used.
+
+        These are a :class:`reticent.pool.Trace` and a :class:`reticent.pool.Truth`, whose types are defined above this package.
+        """
+        ...
+
+    def gradients_at_start(
+        self, table: Table, rows: Sequence[int], *, seed: int
+    ) -> NDArray[np.float32]:
+        """Return the clipped gradients of the given records at the initial weights, one row per record."""
+        ...
+
+    def unclipped(self) -> "Watchable":
+        """Return the same training without clipping: gradients of any length are left unchanged."""
         ...

@@ -1,4 +1,4 @@
-"""Read the steps of a stored module from words that may be a stranger's: every name is a key of a list, every number bounded."""
+"""Read the steps of a stored module from a file that a stranger may have written: every name is a key of a list, and every number is bounded."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,32 +27,34 @@ __all__ = [
     "tensors_in",
 ]
 
-MOST_STEPS = 10_000
-MOST_WHOLE = 2**31  # largest whole number in a description
-MOST_PARTS = 2**10  # of a tuple in a description
-DEEPEST = 8  # tuples in tuples
-ENDLESS = ("inf", "-inf", "nan")
+# These bounds lie far above what real modules need, and far below what would exhaust memory or time while a file is read.
+MOST_STEPS = 10_000  # steps of a module
+MOST_WHOLE = 2**31  # largest integer in a description
+MOST_PARTS = 2**10  # entries of a tuple in a description
+DEEPEST = 8  # nesting of tuples in tuples
+LONGEST_WORD = 64  # characters of a string in a description
+ENDLESS = ("inf", "-inf", "nan")  # floats that JSON has no numbers for
 
 
 @dataclass(frozen=True)
 class _Ref:
-    """The value that a step made."""
+    """A reference to the input (0) or to the result of a step (its number plus 1)."""
 
     value: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One operation on values that earlier steps made.
+    """One operation on the results of earlier steps.
 
     Parameters
     ----------
     kind : str
-        Where the operation stands: ``layer``, ``tensor``, ``function``, ``method`` or ``attribute``.
+        Kind of the operation: ``layer``, ``tensor``, ``function``, ``method`` or ``attribute``.
     name : str
-        Its key there.
+        Key of the operation among those of its kind.
     arguments, named : tuple, mapping
-        Literals, and references to values.
+        Positional and keyword arguments: literals, and references to results.
     """
 
     kind: str
@@ -61,12 +63,12 @@ class Step:
     named: Mapping[str, Any] = field(default_factory=dict)
 
     def refers(self) -> set[int]:
-        """Return which values it needs."""
+        """Return the numbers of the values that the step needs."""
         return set(_refers((*self.arguments, *self.named.values())))
 
 
 def read_step(word: Any, at: int) -> Step:
-    """Return a step from its words."""
+    """Return a step from its description."""
     if not isinstance(word, Mapping):
         raise ValueError(f"its step {at} cannot be read")
     kind, name = word.get("kind"), word.get("name")
@@ -80,11 +82,13 @@ def read_step(word: Any, at: int) -> Step:
     if not isinstance(kind, str) or not isinstance(name, str):
         raise ValueError(f"its step {at} is no operation")
     if at >= MOST_STEPS or kind not in tables:
-        raise ValueError(f"its step {at} is no operation, or one too many")
+        raise ValueError(
+            f"its step {at} is no operation, or exceeds {MOST_STEPS:,} steps"
+        )
     table = tables[kind]
     if table is not None and name not in table:
         raise ValueError(
-            f"its step {at} asks the {kind} {name!r}, which is not on the list of what only calculates"
+            f"its step {at} uses the {kind} {name!r}, which is not on the list of operations that only calculate"
         )
     arguments = tuple(_value(a, at) for a in listed(word, "arguments", []))
     named = {n: _value(a, at) for n, a in mapped(word, "named", {}).items()}
@@ -96,16 +100,16 @@ def read_step(word: Any, at: int) -> Step:
     if name not in WORDS and any(
         isinstance(a, str) for a in (*arguments, *named.values())
     ):
-        raise ValueError(f"its step {at} gives a word to {name}")
+        raise ValueError(f"its step {at} passes a string to {name}")
     if (kind == "tensor" and (arguments or named)) or (kind == "attribute" and named):
         raise ValueError(f"its step {at} has too many arguments")
     return Step(kind=kind, name=name, arguments=arguments, named=named)
 
 
 def _value(word: Any, at: int, depth: int = 0) -> Any:
-    """Return a literal from its words, or a reference to a value made before step ``at``."""
+    """Return a literal from its description, or a reference to a value that exists before step ``at``."""
     if depth > DEEPEST:
-        raise ValueError(f"its step {at} has tuples in tuples in tuples")
+        raise ValueError(f"its step {at} nests more than {DEEPEST} tuples")
     if isinstance(word, list):
         return [_value(item, at, depth + 1) for item in _short(word)]
     if not isinstance(word, Mapping):
@@ -116,7 +120,7 @@ def _value(word: Any, at: int, depth: int = 0) -> Any:
     if kind == "value":
         if type(content) is not int or not 0 <= content <= at:
             raise ValueError(
-                f"its step {at} asks about the value {content!r}, which is not made before it"
+                f"its step {at} uses the value {content!r}, which does not exist before it"
             )
         return _Ref(content)
     if kind == "tuple" and isinstance(content, list):
@@ -133,7 +137,7 @@ def _value(word: Any, at: int, depth: int = 0) -> Any:
 
 
 def read_setting(word: Any) -> Any:
-    """Return a setting of a layer: a literal, or a tuple of such."""
+    """Return a setting of a layer: a literal, or a tuple of literals."""
     if isinstance(word, Mapping) and set(word) == {"tuple"}:
         word = word["tuple"]
     if isinstance(word, list):
@@ -148,9 +152,9 @@ def _literal(word: Any) -> Any:
         raise ValueError(f"it holds the number {str(word)[:20]}, which is too large")
     if word is None or isinstance(word, bool | int | float):
         return word
-    if isinstance(word, str) and len(word) <= 64:
+    if isinstance(word, str) and len(word) <= LONGEST_WORD:
         return word
-    raise ValueError("it holds something that is no number and no word")
+    raise ValueError("it holds a value that is neither a number nor a short string")
 
 
 def _short(word: list[Any]) -> list[Any]:
@@ -161,22 +165,22 @@ def _short(word: list[Any]) -> list[Any]:
 
 def listed(word: Mapping[str, Any], key: str, default: Any = None) -> list[Any]:
     """Return the list under a key."""
-    found = word.get(key, default)
-    if not isinstance(found, list):
+    content = word.get(key, default)
+    if not isinstance(content, list):
         raise ValueError(f"its {key} cannot be read")
-    return found
+    return content
 
 
 def mapped(word: Mapping[str, Any], key: str, default: Any = None) -> Mapping[str, Any]:  # fmt: skip
     """Return the mapping under a key."""
-    found = word.get(key, default)
-    if not isinstance(found, Mapping):
+    content = word.get(key, default)
+    if not isinstance(content, Mapping):
         raise ValueError(f"its {key} cannot be read")
-    return found
+    return content
 
 
 def resolved(value: Any, values: Mapping[int, Any]) -> Any:
-    """Return an argument with the values that it refers to."""
+    """Return an argument with its references replaced by the values that they stand for."""
     if isinstance(value, _Ref):
         return values[value.value]
     if isinstance(value, tuple | list):
@@ -198,11 +202,11 @@ def _refers(value: Any) -> Iterator[int]:
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
-    """Return the tensors in what a step made; refuse anything but them, numbers and types."""
+    """Yield the tensors in the result of a step; refuse anything but tensors, numbers and dtypes."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, tuple | list):
         for item in value:
             yield from tensors_in(item)
     elif not (value is None or isinstance(value, int | float | torch.dtype)):
-        raise ValueError(f"a step makes a {type(value).__name__}")
+        raise ValueError(f"a step gives a {type(value).__name__}")

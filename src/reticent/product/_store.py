@@ -8,48 +8,69 @@ from pathlib import Path
 from typing import Any
 
 from reticent.account import Guarantee
-from reticent.errors import InvalidInput, OutputRefused, UnsafeProduct
-from reticent.product._fitted import FittedProduct
+from reticent.errors import (
+    InvalidInput,
+    InvalidPredictions,
+    OutputRefused,
+    UnsafeProduct,
+)
+from reticent.product._fitted import MODEL_FILE, FittedProduct
 from reticent.product._module import ModuleProduct, holds_module
 from reticent.product._network import NETWORK_FILE, NetworkProduct
-from reticent.run import write_text
+from reticent.product._protocols import Product
+from reticent.product._regressor import (
+    FittedRegressor,
+    declares_class,
+    declares_quantity,
+)
+from reticent.run import Content, content_of, write_text
 
 __all__ = [
-    "Product",
     "Provenance",
     "load_product",
+    "predicts_quantity",
+    "product_content",
     "read_provenance",
     "save_product",
     "versions",
 ]
 
-Product = FittedProduct | NetworkProduct | ModuleProduct
-
-MODEL_FILE, PROVENANCE_FILE = "product.skops", "provenance.json"
+PRODUCT_FILES = (NETWORK_FILE, MODEL_FILE)
+PROVENANCE_FILE = "provenance.json"
 _PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib", ".sav", ".pt", ".pth")
-# What skops does not trust by itself but common classifiers are made of: types that only hold
-# parameters, trees and distances, and a few pure functions. Exact names, never whole packages:
-# numpy.testing alone has functions that execute text. skops leaves out Tree and TreePredictor
-# because a crafted one can crash the process; without them no forest could be audited.
+# Types that skops does not trust by default but that common models consist of: they only hold
+# parameters, trees and distances; a few pure functions are among them. They are exact names, never
+# whole packages: numpy.testing alone has functions that execute text. skops leaves out Tree and
+# TreePredictor because a crafted one can crash the process; without them no forest could be audited.
 _TRUSTED = frozenset(
     [
         "numpy.dtype",
         "reticent.train.private.classifier.PrivateNetworkClassifier",
+        "sklearn._loss.loss.HalfTweedieLoss",
+        "sklearn._loss.loss.HalfTweedieLossIdentity",
         "sklearn.calibration._CalibratedClassifier",
         "sklearn.calibration._SigmoidCalibration",
         "sklearn.calibration._TemperatureScaling",
         "sklearn.compose._column_transformer.make_column_selector",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.feature_selection._mutual_info.mutual_info_classif",
+        "sklearn.feature_selection._mutual_info.mutual_info_regression",
         "sklearn.feature_selection._univariate_selection.f_classif",
+        "sklearn.feature_selection._univariate_selection.f_regression",
         "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
         "sklearn.impute._iterative.IterativeImputer",
         "sklearn.impute._iterative._ImputerTriplet",
         "sklearn.metrics._classification.accuracy_score",
         "sklearn.metrics._classification.balanced_accuracy_score",
+        "sklearn.metrics._regression.mean_absolute_error",
+        "sklearn.metrics._regression.mean_squared_error",
+        "sklearn.metrics._regression.median_absolute_error",
+        "sklearn.metrics._regression.r2_score",
+        "sklearn.metrics._regression.root_mean_squared_error",
         "sklearn.metrics._scorer._CurveScorer",
         "sklearn.metrics._scorer._PassthroughScorer",
         "sklearn.metrics._scorer._Scorer",
+        "sklearn.model_selection._split.KFold",
         "sklearn.model_selection._split.StratifiedKFold",
         "sklearn.multiclass._ConstantPredictor",
         "sklearn.neighbors._ball_tree.BallTree",
@@ -63,6 +84,8 @@ _TRUSTED = frozenset(
         "xgboost.core.Booster",
         "xgboost.sklearn.XGBClassifier",
         "xgboost.sklearn.XGBRFClassifier",
+        "xgboost.sklearn.XGBRFRegressor",
+        "xgboost.sklearn.XGBRegressor",
         *(
             f"reticent.train.private.clipping.{clipping}"
             for clipping in (
@@ -118,17 +141,17 @@ class Provenance:
     recipe : str
         The trainer's description; empty if unknown.
     data_fingerprint : str
-        Hash of the table the product was made from; empty if unknown.
+        Hash of the table that the product was trained on; empty if unknown.
     seed : int or None
-        The run's seed.
+        Seed of the run.
     classes : tuple of str
-        Names of the classes.
+        Names of the classes; empty if unknown, or if the product predicts a quantity.
     versions : mapping of str to str
-        Versions of Python packages at work.
+        Versions of the Python packages that were used.
     split : mapping of str to str
-        How the table was divided: enough to divide it again.
+        How the table was divided, in enough detail to divide it again.
     claimed_epsilon : float or None
-        Privacy that whoever trained the product claims; None if nothing is claimed.
+        Epsilon that whoever trained the product claims; None if nothing is claimed.
     guarantee : Guarantee or None
         The guarantee of the training, if it has one.
     """
@@ -144,7 +167,7 @@ class Provenance:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the packages a result depends on."""
+    """Return the versions of the packages that a result depends on."""
     names = (
         "reticent",
         "numpy",
@@ -156,13 +179,13 @@ def versions() -> dict[str, str]:
         "torch",
         "numba",
     )
-    found = {}
+    installed = {}
     for name in names:
         try:
-            found[name] = metadata.version(name)
+            installed[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def save_product(folder: Path | str, product: Product, provenance: Provenance) -> Path:
@@ -174,76 +197,113 @@ def save_product(folder: Path | str, product: Product, provenance: Provenance) -
         If the folder cannot be written or the product cannot be stored without pickle or code.
     """
     folder = Path(folder)
-    learned: tuple[str, ...] = ()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if isinstance(product, NetworkProduct | ModuleProduct):
-            product.save(folder / NETWORK_FILE)
-        else:
-            part = folder / (MODEL_FILE + ".part")
-            part.write_bytes(_as_skops(product))
-            part.replace(folder / MODEL_FILE)
-            learned = product.learned
+        product.save(folder / product.file_name)
     except OutputRefused:
         raise
     except OSError as error:
         raise OutputRefused(
             f"the product cannot be written to {folder} ({error.strerror or error}); choose another folder."
         ) from error
-    # One folder holds one product: what was there before must not be loaded in its place.
-    other = NETWORK_FILE if isinstance(product, FittedProduct) else MODEL_FILE
-    (folder / other).unlink(missing_ok=True)
-    content = {**asdict(provenance), "learned": learned}
+    # A folder holds one product: an older file of another kind must not be loaded in its place.
+    for name in PRODUCT_FILES:
+        if name != product.file_name:
+            (folder / name).unlink(missing_ok=True)
+    content = {
+        **asdict(provenance),
+        "quantity": product.quantity,
+        "learned": product.learned,
+    }
     write_text(folder / PROVENANCE_FILE, json.dumps(content, indent=2) + "\n")
     return folder
-
-
-def _as_skops(product: FittedProduct) -> bytes:
-    import skops.io
-
-    try:
-        return bytes(skops.io.dumps(product.estimator))
-    except Exception as error:
-        raise OutputRefused(
-            f"{type(product.estimator).__name__} cannot be stored without pickle ({error}); "
-            "use a scikit-learn or XGBoost model."
-        ) from error
 
 
 def load_product(
     path: Path | str, *, classes: tuple[str, ...], trust: tuple[str, ...] = ()
 ) -> tuple[Product, Provenance]:
-    """Load a network or module, or a product saved with skops after checking every type in it.
+    """Load a network, a module, or a skops file after checking every type in it.
 
     Parameters
     ----------
     path : path
-        A folder made by :func:`save_product`, or a ``.skops`` file made elsewhere.
+        A folder written by :func:`save_product`, or a ``.skops`` file from elsewhere.
     classes : tuple of str
-        Names of the classes of the table it will be audited on.
+        Names of the classes of the table that it will be audited on; empty if the table's target is a quantity.
     trust : tuple of str
-        Further types the caller vouches for, by full name.
+        Further types that the caller vouches for, by full name.
 
     Raises
     ------
     UnsafeProduct
-        If it is a pickle, or holds a type or an operation that is not known to be harmless.
+        If the file is a pickle, or holds a type or an operation that is not known to be harmless.
+    InvalidPredictions
+        If the product predicts a class and the table's target is a quantity, or the reverse.
     """
-    import skops.io
+    file = _file_of(path)
+    if file.suffix == ".safetensors":
+        kind = ModuleProduct if holds_module(file) else NetworkProduct
+        network = kind.load(file).with_classes(classes)
+        return network, _read_notes(file.parent / PROVENANCE_FILE).provenance
+    estimator = _load_estimator(file, trust)
+    notes = _read_notes(file.parent / PROVENANCE_FILE)
+    other_kind = declares_quantity if classes else declares_class
+    if other_kind(estimator):
+        raise InvalidPredictions(
+            f"the product is a {'regression model' if classes else 'classifier'}, but the table's target is a "
+            f"{'class' if classes else 'quantity'}; audit it on a table with the target it was trained for."
+        )
+    if not classes:
+        return FittedRegressor(estimator=estimator), notes.provenance
+    product = FittedProduct(estimator=estimator, classes=classes, learned=notes.learned)
+    return product, notes.provenance
 
+
+def predicts_quantity(path: Path | str, *, trust: tuple[str, ...] = ()) -> bool:
+    """Return whether a saved product is a regression model, which tells how its table must be read.
+
+    The answer comes from the product itself, not from its provenance, which anybody can write. Only for an estimator that
+    does not say what it is, the provenance decides.
+
+    Parameters
+    ----------
+    path : path
+        A folder written by :func:`save_product`, or a ``.skops`` file from elsewhere.
+    trust : tuple of str
+        Further types that the caller vouches for, by full name.
+
+    Raises
+    ------
+    UnsafeProduct
+        If loading the product could run foreign code.
+    """
+    file = _file_of(path)
+    if file.suffix == ".safetensors":
+        return not holds_module(file) and NetworkProduct.load(file).quantity
+    estimator = _load_estimator(file, trust)
+    if declares_quantity(estimator) or declares_class(estimator):
+        return declares_quantity(estimator)
+    return _read_notes(file.parent / PROVENANCE_FILE).quantity
+
+
+def _file_of(path: Path | str) -> Path:
+    """Return the file of a product, given the file itself or its folder."""
     path = Path(path)
     file = path
     if path.is_dir():
-        network = path / NETWORK_FILE
-        file = network if network.is_file() else path / MODEL_FILE
+        files = [path / name for name in PRODUCT_FILES]
+        file = next((file for file in files if file.is_file()), files[-1])
     if not file.is_file():
         raise InvalidInput(
             f"there is no product at {path}; pass a folder with {MODEL_FILE} or {NETWORK_FILE}, or a .skops file."
         )
-    if file.suffix == ".safetensors":
-        kind = ModuleProduct if holds_module(file) else NetworkProduct
-        made = kind.load(file).with_classes(classes)
-        return made, _read_provenance(file.parent / PROVENANCE_FILE)[0]
+    return file
+
+
+def _load_estimator(file: Path, trust: tuple[str, ...]) -> Any:
+    """Return the estimator in a skops file after checking every type in it."""
+    import skops.io
+
     with file.open("rb") as handle:
         head = handle.read(4)
     if file.suffix.lower() in _PICKLE_ENDINGS or not head.startswith(b"PK"):
@@ -266,10 +326,7 @@ def load_product(
             f"{file.name} holds the type(s) {', '.join(sorted(unknown)[:5])}, whose loading could execute "
             "foreign code; read that code, then name each type with --trust."
         )
-    estimator = skops.io.load(file, trusted=skops.io.get_untrusted_types(file=file))
-    provenance, learned = _read_provenance(file.parent / PROVENANCE_FILE)
-    product = FittedProduct(estimator=estimator, classes=classes, learned=learned)
-    return product, provenance
+    return skops.io.load(file, trusted=skops.io.get_untrusted_types(file=file))
 
 
 def read_provenance(path: Path | str) -> Provenance:
@@ -284,29 +341,66 @@ def read_provenance(path: Path | str) -> Provenance:
     folder = path if path.is_dir() else path.parent
     if not (folder / PROVENANCE_FILE).is_file():
         raise InvalidInput(
-            f"there is no {PROVENANCE_FILE} beside {path}, so nothing is known of its training; pass the folder of a product that "
+            f"there is no {PROVENANCE_FILE} beside {path}, so nothing is known about its training; pass the folder of a product that "
             "`reticent train` or --save-product wrote."
         )
-    return _read_provenance(folder / PROVENANCE_FILE)[0]
+    return _read_notes(folder / PROVENANCE_FILE).provenance
 
 
-def _read_provenance(file: Path) -> tuple[Provenance, tuple[str, ...]]:
-    """Return the provenance, and the classes behind the numbers the product was trained on."""
+@dataclass(frozen=True, kw_only=True)
+class _Notes:
+    """What the file beside a saved product says about it.
+
+    Parameters
+    ----------
+    provenance : Provenance
+        Where the product comes from.
+    learned : tuple of str
+        Names of the class numbers that it was trained on.
+    quantity : bool
+        Whether it is said to predict a quantity.
+    """
+
+    provenance: Provenance
+    learned: tuple[str, ...] = ()
+    quantity: bool = False
+
+
+def _read_notes(file: Path) -> _Notes:
+    """Return the provenance, and what else is needed to load the product."""
     if not file.is_file():
-        return Provenance(), ()
+        return _Notes(provenance=Provenance())
     try:
         content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         content["classes"] = tuple(content.get("classes", ()))
         learned = tuple(content.pop("learned", ()))
-        if "promise" in content:  # as version 0.1 called it
+        quantity = bool(content.pop("quantity", False))
+        if "promise" in content:  # the key of version 0.1
             content["guarantee"] = content.pop("promise")
         if content.get("guarantee") is not None:
             guarantee = content["guarantee"]
             for name in ("caveats", "public"):
                 guarantee[name] = tuple(guarantee.get(name, ()))
             content["guarantee"] = Guarantee(**guarantee)
-        return Provenance(**content), learned
+        return _Notes(
+            provenance=Provenance(**content), learned=learned, quantity=quantity
+        )
     except (ValueError, TypeError, AttributeError) as error:
         raise InvalidInput(
             f"the provenance {file} cannot be read ({error}); delete it to audit the product as one of unknown origin."
         ) from error
+
+
+def product_content(path: Path | str, product: Product) -> Content:
+    """Return the hash of the file of a saved product.
+
+    Parameters
+    ----------
+    path : path
+        The product's folder, or its file.
+    product : Product
+        The product that was loaded from there.
+    """
+    path = Path(path)
+    file = path / product.file_name if path.is_dir() else path
+    return content_of(file.read_bytes())

@@ -2,26 +2,34 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
-from importlib import resources
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from reticent.data import Finding
 from reticent.errors import InvalidInput, OutputRefused
-from reticent.evidence import Epsilons, Estimate, Evidence, Identification
-from reticent.policy import Control, Decision, Policy, Verdict
+from reticent.evidence import (
+    AttackEvidence,
+    Epsilons,
+    Estimate,
+    Evidence,
+    Identification,
+    Statement,
+)
+from reticent.policy import Control, Decision, LimitCheck, Policy, Verdict
 from reticent.product import Provenance
-from reticent.report._codec import decode, encode
+from reticent.report._section import Section
+from reticent.report._version_2 import VERSION_2, dossier_from_version_2
+from reticent.report.codec import NOT_WRITTEN, decode, encode, schema_of
 from reticent.run import write_text
 
-__all__ = ["SCHEMA_NAME", "Dossier", "dossier_schema"]
+__all__ = ["SCHEMA_NAME", "Dossier", "dossier_schema", "read_json"]
 
-SCHEMA_NAME = "reticent-dossier-2"
-# Where the JSON keys that others rely on live inside the dossier's parts.
+SCHEMA_NAME = "reticent-dossier-3"
+# Keys that others rely on stand at the top, wherever the value lives inside the dossier.
 _FROM_DECISION = ("verdict", "reasons", "next_steps", "limits")
-_FROM_EVIDENCE = ("utility", "privacy", "attacks")
+_FROM_EVIDENCE = ("attacks",)
+_FROM_STATEMENTS = ("utility", "privacy")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,12 +38,16 @@ class Dossier:
 
     Parameters
     ----------
+    kind : str
+        What was audited: ``"classifier"`` or ``"regressor"``.
     decision : Decision
         Verdict, reasons, limits.
     summary : tuple of str
         What it means for the people in the table, in two sentences.
     warnings : tuple of str
         What the verdict does not rest on but the reader must know.
+    statements : tuple of Statement
+        What was measured, whether a limit judges it or not.
     evidence : Evidence
         Every number, with its interval.
     controls : tuple of Control
@@ -58,11 +70,18 @@ class Dossier:
         Claimed, proven and audited, of a product that claims privacy.
     watched : Identification or None
         What an adversary that watched the training found out.
+    kind_sections : tuple of Section
+        The sections that the kind of product has; empty for all of reticent's. Neither written nor compared.
+    own_sections : tuple of Section
+        Sections of the user's own, shown after the statements. They are never written, and two dossiers are equal
+        whatever sections they have.
     """
 
+    kind: str
     decision: Decision
     summary: tuple[str, ...]
     warnings: tuple[str, ...]
+    statements: tuple[Statement, ...]
     evidence: Evidence
     controls: tuple[Control, ...]
     findings: tuple[Finding, ...]
@@ -74,6 +93,12 @@ class Dossier:
     repeat: str
     epsilons: Epsilons | None = None
     watched: Identification | None = None
+    kind_sections: tuple[Section, ...] = field(
+        default=(), compare=False, metadata=NOT_WRITTEN
+    )
+    own_sections: tuple[Section, ...] = field(
+        default=(), compare=False, metadata=NOT_WRITTEN
+    )
 
     @property
     def verdict(self) -> Verdict:
@@ -86,50 +111,57 @@ class Dossier:
         return self.decision.reasons
 
     @property
-    def utility(self) -> Estimate:
-        """Utility score on reserved records."""
-        return self.evidence.utility
+    def utility(self) -> Estimate | None:
+        """The utility on reserved records; None if it was not measured."""
+        return self._estimate("utility")
 
     @property
-    def privacy(self) -> Estimate:
-        """Privacy score against the best attack of the outsider."""
-        return self.evidence.privacy
+    def privacy(self) -> Estimate | None:
+        """The privacy score against the outsider's best attack; None if it was not measured."""
+        return self._estimate("privacy")
+
+    def statement(self, measure: str) -> Statement | None:
+        """Return what was measured under a name; None if nothing was."""
+        return next((s for s in self.statements if s.measure == measure), None)
+
+    def check(self, measure: str) -> LimitCheck | None:
+        """Return how a measure fared by the limit on it; None if no limit judged it."""
+        return next((c for c in self.decision.limits if c.measure == measure), None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the dossier as JSON values, with the keys others rely on at the top."""
         whole = encode(self)
         decision, evidence = whole.pop("decision"), whole.pop("evidence")
         top = {key: decision.pop(key) for key in _FROM_DECISION}
+        top |= {key: encode(self._estimate(key)) for key in _FROM_STATEMENTS}
         top |= {key: evidence.pop(key) for key in _FROM_EVIDENCE}
         return {"schema": SCHEMA_NAME, **top, **whole, "evidence": evidence}
 
     def to_json(self) -> str:
-        """Return the dossier as JSON text, checked against the published schema."""
+        """Return the dossier as JSON text, which was read back once to be sure that it can be."""
         content = self.to_dict()
-        _validate(content)
-        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        _from_dict(content)
+        return text
 
     @classmethod
     def from_json(cls, text: str) -> "Dossier":
-        """Read a dossier back.
+        """Read a dossier back; one that version 0.1 wrote is converted.
 
         Raises
         ------
         InvalidInput
-            If the text is not a dossier of this version.
+            If the text is not a dossier.
         """
-        try:
-            content = json.loads(text)
-        except ValueError as error:
+        content = read_json(text, "dossier.json of an audit")
+        name = content.get("schema")
+        if name == VERSION_2:
+            content = dossier_from_version_2(content)
+        elif name != SCHEMA_NAME:
             raise InvalidInput(
-                f"the dossier is not JSON ({error}); pass the dossier.json of an audit."
-            ) from error
-        _validate(content)
-        content.pop("schema")
-        content["decision"] = {key: content.pop(key) for key in _FROM_DECISION}
-        content["evidence"] |= {key: content.pop(key) for key in _FROM_EVIDENCE}
-        made: Dossier = decode(cls, content)
-        return made
+                f"the schema is {name!r}, but {SCHEMA_NAME!r} is read here; pass the dossier.json of an audit."
+            )
+        return _from_dict(content)
 
     def save(self, folder: Path | str) -> Path:
         """Write ``dossier.json``, ``report.html`` and ``report.txt``; return the folder."""
@@ -148,6 +180,10 @@ class Dossier:
         write_text(folder / "report.txt", render_text(self))
         return folder
 
+    def _estimate(self, measure: str) -> Estimate | None:
+        statement = self.statement(measure)
+        return None if statement is None else statement.estimate
+
     def __repr__(self) -> str:
         from reticent.report.text import render_short
 
@@ -159,24 +195,79 @@ class Dossier:
         return render_fragment(self)
 
 
-@cache
 def dossier_schema() -> dict[str, Any]:
-    """Return the JSON schema every ``dossier.json`` obeys."""
-    text = (
-        resources.files("reticent.report").joinpath("dossier.schema.json").read_text()
-    )
-    schema: dict[str, Any] = json.loads(text)
-    return schema
+    """Return the JSON schema that every ``dossier.json`` obeys, made from the types of its parts."""
+    definitions: dict[str, Any] = {}
+    schema_of(Dossier, definitions)
+    for kind in (Estimate, AttackEvidence):  # named at the top
+        schema_of(kind, definitions)
+    whole, decision = definitions.pop("Dossier"), definitions.pop("Decision")
+    evidence = definitions["Evidence"]
+    properties = whole["properties"]
+    del properties["decision"]
+    top = {key: decision["properties"][key] for key in _FROM_DECISION}
+    estimate = schema_of(Estimate | None, definitions)
+    top |= dict.fromkeys(_FROM_STATEMENTS, estimate)
+    for key in _FROM_EVIDENCE:
+        top[key] = evidence["properties"].pop(key)
+        evidence["required"].remove(key)
+    required = [key for key in whole["required"] if key != "decision"]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": SCHEMA_NAME,
+        "description": "One audit. Made from the types of the code; see dossier.md for what the keys mean.",
+        "type": "object",
+        "properties": {"schema": {"const": SCHEMA_NAME}, **top, **properties},
+        "required": ["schema", *top, *required],
+        "additionalProperties": False,
+        "$defs": dict(sorted(definitions.items())),
+    }
 
 
-def _validate(content: object) -> None:
-    import jsonschema
+def read_json(text: str, what: str) -> dict[str, Any]:
+    """Return the object that a JSON text holds.
 
+    Raises
+    ------
+    InvalidInput
+        If the text is not JSON, or not an object. Bare NaN and Infinity are no JSON.
+    """
     try:
-        jsonschema.validate(content, dossier_schema())
-    except jsonschema.ValidationError as error:
-        where = "/".join(map(str, error.absolute_path)) or "the top"
+        content = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"this is not JSON ({error}); pass the {what}.") from error
+    if not isinstance(content, dict):
         raise InvalidInput(
-            f"the dossier does not obey its schema at {where}: {error.message[:160]}; "
-            "it was changed or written by another version."
+            f"this is a JSON {type(content).__name__} and not an object; pass the {what}."
+        )
+    return content
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} must be written as a string")
+
+
+def _from_dict(content: Mapping[str, Any]) -> Dossier:
+    """Return the dossier that :meth:`Dossier.to_dict` made the values of."""
+    whole = {key: value for key, value in content.items() if key != "schema"}
+    stated: dict[str, Estimate | None] = {}
+    try:
+        whole["decision"] = {key: whole.pop(key) for key in _FROM_DECISION}
+        for key in _FROM_STATEMENTS:
+            stated[key] = decode(Estimate | None, whole.pop(key), (key,))
+        moved = {key: whole.pop(key) for key in _FROM_EVIDENCE}
+    except KeyError as error:
+        raise InvalidInput(
+            f"the dossier does not obey its schema at the top: the key {error} is missing there; it was changed or "
+            "written by another version."
         ) from error
+    if isinstance(whole.get("evidence"), dict):
+        whole["evidence"] = {**whole["evidence"], **moved}
+    dossier: Dossier = decode(Dossier, whole)
+    for key, estimate in stated.items():
+        if encode(dossier._estimate(key)) != encode(estimate):
+            raise InvalidInput(
+                f"the dossier states {estimate} as its {key} at the top but {dossier._estimate(key)} among its "
+                "statements, so one of them was changed; audit again."
+            )
+    return dossier

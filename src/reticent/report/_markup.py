@@ -1,44 +1,141 @@
-"""A few lines of HTML: text, tables, lists and keys."""
+"""Elements of the page. Escaping is a type: what is not Markup is text, and is escaped wherever it stands."""
 
-import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
 
-__all__ = ["card", "key", "lead", "listed", "table", "text"]
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+__all__ = [
+    "block",
+    "card",
+    "heading",
+    "key",
+    "lead",
+    "listed",
+    "marked",
+    "note",
+    "page",
+    "resource",
+    "table",
+    "template",
+    "two",
+    "warning",
+    "wrapped",
+]
+
+ENVIRONMENT = Environment(
+    loader=PackageLoader("reticent.report", "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
 
 
-def text(words: object) -> str:
-    """Return words that the page shows as they are."""
-    return html.escape(str(words))
+def template(source: str) -> Callable[..., Markup]:
+    """Return a function of named values that fills a template.
+
+    It escapes every value that is not Markup, and refuses a name that it was not given.
+
+    Examples
+    --------
+    >>> template("<p>{{ name }}</p>")(name="<b>")
+    Markup('<p>&lt;b&gt;</p>')
+    """
+    parsed = ENVIRONMENT.from_string(source)
+
+    def fill(**values: object) -> Markup:
+        return Markup(parsed.render(**values))
+
+    return fill
 
 
-def lead(*sentences: str) -> str:
-    """Return a paragraph of plain sentences; empty ones are left out."""
-    return f'<p class="lead">{text(" ".join(s for s in sentences if s))}</p>'
+def block(*parts: str | None) -> Markup:
+    """Return parts of the page one after the other; what is empty or None is left out."""
+    return Markup("").join(part for part in parts if part)
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of cells that are HTML already; a narrow screen scrolls it, not the page."""
-    head = "".join(f"<th>{text(h)}</th>" for h in heads)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{c}</td>" for c in row) + "</tr>" for row in rows
-    )
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+def lead(*sentences: str) -> Markup:
+    """Return a paragraph of sentences below a heading; empty ones are left out."""
+    return _element("lead", " ".join(sentence for sentence in sentences if sentence))
 
 
-def listed(items: Iterable[str]) -> str:
-    """Return a list of plain sentences."""
-    return "<ul>" + "".join(f"<li>{text(item)}</li>" for item in items) + "</ul>"
+def note(words: str) -> Markup:
+    """Return a paragraph in small letters."""
+    return _element("note", words)
 
 
-def key(entries: Iterable[tuple[str, str]]) -> str:
+def warning(words: str) -> Markup:
+    """Return a paragraph that is set apart."""
+    return _element("warning", words)
+
+
+def heading(words: str, level: int = 3) -> Markup:
+    """Return a heading inside a section."""
+    return _element("heading", words, level)
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
+    """Return a table; a narrow screen scrolls it, not the page."""
+    return _element("table", heads, rows)
+
+
+def marked(word: str) -> Markup:
+    """Return a word in the colour of what it says: kept, broken, behaved, warning."""
+    return _element("marked", word)
+
+
+def wrapped(words: str) -> Markup:
+    """Return the words of a cell that may take several lines."""
+    return _element("wrapped", words)
+
+
+def listed(items: Iterable[str]) -> Markup:
+    """Return a list of sentences."""
+    return _element("listed", items)
+
+
+def key(entries: Iterable[tuple[str, str]]) -> Markup:
     """Return what the colours of a figure mean: names of style variables, and words."""
-    items = "".join(
-        f'<li><i style="background:var(--{colour})"></i>{text(words)}</li>'
-        for colour, words in entries
-    )
-    return f'<ul class="key">{items}</ul>'
+    return _element("key", entries)
 
 
-def card(*parts: str) -> str:
+def card(*parts: str | None) -> Markup:
     """Return a figure with its key in a frame."""
-    return f'<div class="card">{"".join(parts)}</div>'
+    return _element("card", block(*parts))
+
+
+def two(*parts: str | None) -> Markup:
+    """Return frames that stand side by side on a wide screen."""
+    return _element("two", block(*parts))
+
+
+def page(title: str, body: Markup) -> str:
+    """Return a page that needs nothing from outside."""
+    return ENVIRONMENT.get_template("page.html.j2").render(
+        title=title,
+        body=body,
+        style=resource("page.css"),
+        script=resource("page.js"),
+    )
+
+
+@cache
+def resource(name: str) -> Markup:
+    """Return a style or a script that comes with the package."""
+    text = resources.files("reticent.report").joinpath(name).read_text(encoding="utf-8")
+    return Markup(text)
+
+
+@cache
+def _elements() -> Any:
+    return ENVIRONMENT.get_template("elements.html.j2").module
+
+
+def _element(name: str, *arguments: object) -> Markup:
+    made = getattr(_elements(), name)(*arguments)
+    assert isinstance(made, Markup), "macros of an escaping environment return Markup"
+    return made

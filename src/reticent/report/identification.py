@@ -1,24 +1,55 @@
-"""An identification as a file: JSON for machines, a page for people."""
+"""An identification as a file: JSON for machines, a page and text for people."""
 
 import json
 from pathlib import Path
-from typing import Any
+
+from rich.console import Console
+from rich.text import Text
 
 from reticent.errors import InvalidInput, OutputRefused
 from reticent.evidence import Identification
-from reticent.report._codec import decode, encode
+from reticent.report._dossier import read_json
+from reticent.report._markup import block, heading, page, template, warning
+from reticent.report._terminal import paragraph, stack, visible
+from reticent.report._version_2 import IDENTIFICATION_1, identification_from_version_1
+from reticent.report.codec import decode, encode
+from reticent.report.sections.epsilons import (
+    EpsilonsSection,
+    epsilons_block,
+    epsilons_text,
+    refuted_sentence,
+)
+from reticent.report.sections.watched import (
+    WatchedSection,
+    watched_block,
+    watched_notes,
+    watched_text,
+    watched_words,
+)
+from reticent.report.words import capital
 from reticent.run import write_text
 
 __all__ = [
     "IDENTIFICATION_FILE",
     "IDENTIFICATION_NAME",
     "identification_json",
+    "print_identification",
     "read_identification",
+    "render_identification",
     "save_identification",
 ]
 
-IDENTIFICATION_NAME = "reticent-identification-1"
+IDENTIFICATION_NAME = "reticent-identification-2"
 IDENTIFICATION_FILE = "identification.json"
+
+_BANNER = template(
+    """\
+<h1>Is the guarantee of this training true? {{ what }}</h1>
+<div class="verdict {{ css }}"><strong>{{ word }}</strong><p>{{ sentence }}</p></div>"""
+)
+_HOW = template(
+    "<pre>{{ repeat }}</pre><p>Seed {{ seed }}. Recipe <code>{{ recipe }}</code>.</p>"
+)
 
 
 def identification_json(found: Identification) -> str:
@@ -28,26 +59,23 @@ def identification_json(found: Identification) -> str:
 
 
 def read_identification(text: str) -> Identification:
-    """Return what :func:`identification_json` wrote.
+    """Return what :func:`identification_json` wrote; what version 0.1 wrote is converted.
 
     Raises
     ------
     InvalidInput
-        If the text is not such a result of this version.
+        If the text is not an identification.
     """
-    try:
-        content: dict[str, Any] = json.loads(text)
-        schema = content.pop("schema", None)
-    except (ValueError, AttributeError) as error:
+    content = read_json(text, "JSON that `reticent identify --json` printed")
+    schema = content.pop("schema", None)
+    if schema == IDENTIFICATION_1:
+        content = identification_from_version_1(content)
+    elif schema != IDENTIFICATION_NAME:
         raise InvalidInput(
-            f"this is no identification ({error}); pass what `reticent identify --json` printed."
-        ) from error
-    if schema != IDENTIFICATION_NAME:
-        raise InvalidInput(
-            f"this is a {schema!r}, but {IDENTIFICATION_NAME!r} is read here; write it again with this version."
+            f"the schema is {schema!r}, but {IDENTIFICATION_NAME!r} is read here; write it again with this version."
         )
-    made: Identification = decode(Identification, content)
-    return made
+    identification: Identification = decode(Identification, content)
+    return identification
 
 
 def save_identification(found: Identification, folder: Path | str) -> Path:
@@ -60,8 +88,6 @@ def save_identification(found: Identification, folder: Path | str) -> Path:
     OutputRefused
         If the folder cannot be written.
     """
-    from reticent.report.watched import render_identification
-
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -72,3 +98,53 @@ def save_identification(found: Identification, folder: Path | str) -> Path:
     write_text(folder / IDENTIFICATION_FILE, identification_json(found))
     write_text(folder / "identification.html", render_identification(found))
     return folder
+
+
+def render_identification(found: Identification) -> str:
+    """Return a page of its own."""
+    refuted = found.epsilons.refuted
+    word = "REFUTED" if refuted else "NOT REFUTED"
+    what = " · ".join(found.subject.values())
+    body = block(
+        _BANNER(
+            what=what,
+            css="REFUSE" if refuted else "INCONCLUSIVE",
+            word=word,
+            sentence=refuted_sentence(found.epsilons),
+        ),
+        *(warning(f"{capital(words)}.") for words in found.warnings),
+        heading(EpsilonsSection.title, 2),
+        epsilons_block(found.epsilons),
+        heading(WatchedSection.title, 2),
+        watched_block(found),
+        heading("How to repeat it", 2),
+        _HOW(repeat=found.repeat, seed=found.seed, recipe=found.recipe),
+    )
+    return page(f"{word}: {what}", body)
+
+
+def print_identification(found: Identification, console: Console) -> None:
+    """Print the result: the three epsilons first, then beliefs."""
+    refuted = found.epsilons.refuted
+    head = Text(
+        "REFUTED" if refuted else "NOT REFUTED",
+        style="bold red" if refuted else "bold yellow",
+    )
+    what = visible(" · ".join(found.subject.values()))
+    head.append(f"  {what}", style="not bold dim")
+    console.print()
+    console.print(
+        stack(
+            head,
+            paragraph(refuted_sentence(found.epsilons)),
+            paragraph(*(f"Note: {words}." for words in found.warnings), style="yellow"),
+            Text(EpsilonsSection.title, style="bold"),
+            epsilons_text(found.epsilons),
+            Text(WatchedSection.title, style="bold"),
+            watched_text(found),
+            paragraph(
+                watched_words(found), *watched_notes(found.evidence), style="dim"
+            ),
+        ),
+        markup=False,
+    )

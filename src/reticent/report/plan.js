@@ -95,7 +95,7 @@ function move() {
   at("steps").textContent = plan.steps.toLocaleString("en");
   at("sentence").textContent =
     `Before the release somebody believes with ${percent(plan.prior)} that your record was used; after it with at most ` +
-    `${percent(plan.belief)}, but with probability ${plan.delta}. The best attacker there can be guesses right in ${percent(plan.accuracy)} of cases.`;
+    `${percent(plan.belief)}, except with probability ${plan.delta}. The best attacker there can be guesses right in ${percent(plan.accuracy)} of cases.`;
   draw(plan, data.curves[place()]);
 }
 for (const name of names) at(name).addEventListener("input", move);

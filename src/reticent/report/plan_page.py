@@ -1,10 +1,9 @@
 """The interactive page of a plan: sliders over exact tables, no network and no approximation."""
 
-import html
-import json
-from importlib import resources
+from jinja2.utils import htmlsafe_json_dumps
 
 from reticent.account import BELIEFS, FALSE_RATES, Plan, PlanTable
+from reticent.report._markup import ENVIRONMENT, resource
 
 __all__ = ["render_plan"]
 
@@ -30,7 +29,6 @@ def render_plan(
     asked : tuple of int
         Stops at which the page opens: risk, rows, batch, epochs.
     """
-    style = _resource("page.css") + _resource("plan.css")
     data = {
         "kind": kind,
         "stops": {
@@ -48,26 +46,24 @@ def render_plan(
             for c in table.curves
         ],
     }
-    sliders = "".join(
-        _slider(name, words, len(stops), asked[k])
-        for k, (name, words, stops) in enumerate(
+    sliders = [
+        (name, words, len(stops), at)
+        for (name, words, stops), at in zip(
             (
                 ("risk", _LABELS[kind], table.risks),
                 ("rows", "rows of the table", table.rows),
                 ("batch", "records in a step", table.batches),
                 ("epochs", "epochs", table.epochs),
-            )
+            ),
+            asked,
+            strict=True,
         )
-    )
-    body = resources.files("reticent.report").joinpath("plan.html").read_text("utf-8")
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>A private training, planned</title><style>{style}</style></head>\n<body>"
-        + body.replace("{sliders}", sliders)
-        + '<script id="data" type="application/json">'
-        + json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
-        + f"</script><script>{_resource('plan.js')}</script></body></html>\n"
+    ]
+    return ENVIRONMENT.get_template("plan.html.j2").render(
+        sliders=sliders,
+        data=htmlsafe_json_dumps(data, separators=(",", ":")),
+        style=resource("page.css") + resource("plan.css"),
+        script=resource("plan.js"),
     )
 
 
@@ -87,14 +83,3 @@ def _numbers(plan: Plan) -> dict[str, object]:
         "steps": plan.steps,
         "sampling_rate": plan.sampling_rate,
     }
-
-
-def _slider(name: str, words: str, stops: int, at: int) -> str:
-    return (
-        f'<label class="slider" for="{name}"><span>{html.escape(words)}</span><output id="{name}-value"></output>'
-        f'<input id="{name}" type="range" min="0" max="{stops - 1}" step="1" value="{at}"></label>'
-    )
-
-
-def _resource(name: str) -> str:
-    return resources.files("reticent.report").joinpath(name).read_text(encoding="utf-8")

@@ -45,11 +45,11 @@ def plan_sentences(plan: Plan) -> list[str]:
     """Return what a plan means for one person in the table."""
     right = 100 * plan.accuracy
     return [
-        f"Before the release somebody believes with {percent(plan.prior)} that your record was used; after it with at most "
-        f"{percent(plan.belief)}, but with probability {plan.delta:g}.",
+        f"Before the release somebody believes with {percent(plan.prior)} that your record was used; after it, with at most "
+        f"{percent(plan.belief)}, except with probability {plan.delta:g}.",
         f"The best attacker there can be guesses right in {right:.1f} of 100 cases, where {100 * max(plan.prior, 1 - plan.prior):.0f} "
         "would be right without the release.",
-        f"An attacker who wrongs {percent(plan.fpr)} of those who were not used points out at most {percent(plan.tpr)} of those who were.",
+        f"An attacker who wrongs {percent(plan.fpr)} of the non-members points out at most {percent(plan.tpr)} of the members.",
     ]
 
 
@@ -99,7 +99,7 @@ def _rows(plan: Plan) -> list[tuple[str, str]]:
         ),
         (f"the same noise under {other}", f"epsilon {_up(plan.epsilon_other)}"),
         (
-            f"highest belief from {percent(plan.prior)}, but with probability {plan.delta:g}",
+            f"highest belief from {percent(plan.prior)}, except with probability {plan.delta:g}",
             percent(plan.belief),
         ),
         ("largest advantage (TPR - FPR) of any attack", _up(plan.advantage)),

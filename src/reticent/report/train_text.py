@@ -1,6 +1,6 @@
 """What a private training guarantees and is worth, as text."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -10,26 +10,52 @@ from rich.text import Text
 
 from reticent.account import Guarantee
 from reticent.evidence import Estimate
-from reticent.report.guarantee import guarantee_rows, guarantee_sentence
+from reticent.report.sections.guarantee import guarantee_rows, guarantee_sentence
 from reticent.report.words import percent
 
-__all__ = ["print_training"]
+__all__ = ["TrainingSummary", "print_training"]
 
 
-def print_training(
-    console: Console,
-    *,
-    subject: str,
-    rows: int,
-    asked: str,
-    guarantee: Guarantee,
-    accuracy: Estimate | None,
-    guessing: float | None,
-    warnings: Sequence[str],
-    folder: str,
-    audit: str | None,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class TrainingSummary:
+    """What there is to say about a private training.
+
+    Parameters
+    ----------
+    subject : str
+        What the table is called.
+    rows : int
+        Rows that were trained on.
+    target : str
+        The risk that was accepted, in words.
+    guarantee : Guarantee
+        What holds for the product.
+    accuracy : Estimate or None
+        On rows that were kept aside, if there are any.
+    guessing : float or None
+        Accuracy of always answering the most frequent class, on the same rows.
+    warnings : tuple of str
+        What users should know of the training.
+    folder : str
+        Where the product is.
+    audit : str or None
+        The command that audits it; None if nobody is left to compare with.
+    """
+
+    subject: str
+    rows: int
+    target: str
+    guarantee: Guarantee
+    accuracy: Estimate | None
+    guessing: float | None
+    warnings: tuple[str, ...]
+    folder: str
+    audit: str | None
+
+
+def print_training(summary: TrainingSummary, console: Console) -> None:
     """Print what was trained, what it guarantees, what it is worth, and what to do next."""
+    guarantee, accuracy = summary.guarantee, summary.accuracy
 
     def say(text: str, style: str = "") -> None:
         console.print(Padding(Text(text, style=style), (0, 2)))
@@ -40,11 +66,11 @@ def print_training(
     )
     console.print(
         Text(head, style="bold" if guarantee.holds else "bold red").append(
-            f"  {subject}, {rows:,} rows", style="not bold dim"
+            f"  {summary.subject}, {summary.rows:,} rows", style="not bold dim"
         )
     )
     console.print()
-    say(f"Asked for: {asked}.")
+    say(f"Asked for: {summary.target}.")
     say(guarantee_sentence(guarantee))
     for caveat in guarantee.caveats:
         say(f"Note: {caveat}.", "yellow")
@@ -64,17 +90,17 @@ def print_training(
     say(f"How: {guarantee.mechanism}.", "dim")
     say(f"Treated as public: {'; '.join(guarantee.public)}.", "dim")
     console.print()
-    if accuracy is not None and guessing is not None:
+    if accuracy is not None and summary.guessing is not None:
         say(
             f"Accuracy on rows it has not seen: {percent(accuracy.value)} [{percent(accuracy.low)}, {percent(accuracy.high)}]; "
-            f"the largest class alone gives {percent(guessing)}. These figures are exact counts over rows that were kept aside; the guarantee does not "
+            f"always answering the most frequent class gives {percent(summary.guessing)}. These figures are exact counts over rows that were kept aside; the guarantee does not "
             "cover them."
         )
-    for warning in warnings:
+    for warning in summary.warnings:
         say(f"Note: {warning}.", "yellow")
-    console.print(Text(f"  Product: {folder}"), soft_wrap=True)
-    if audit is not None:
-        console.print(Text(f"  Put it to the test: {audit}"), soft_wrap=True)
+    console.print(Text(f"  Product: {summary.folder}"), soft_wrap=True)
+    if summary.audit is not None:
+        console.print(Text(f"  Put it to the test: {summary.audit}"), soft_wrap=True)
     else:
         say(
             "All rows were used, so nobody is left to compare with: this product cannot be audited on this table."

@@ -1,7 +1,39 @@
-"""How work is carried out: randomness, threads, files. No word of the domain is in it."""
+"""How work is carried out: randomness, workers, time, and stored results. It knows nothing about the domain."""
 
+from reticent.run._cluster import Cluster
+from reticent.run._code import code_of
+from reticent.run._codec import pack, unpack
+from reticent.run._content import Content, environment
+from reticent.run._effort import Effort
+from reticent.run._processes import Processes
 from reticent.run._random import seed_for, stream
+from reticent.run._run import Progress, Run, quiet, silent
+from reticent.run._store import Store
 from reticent.run._threads import one_thread
+from reticent.run._values import content_of, content_of_fields
+from reticent.run._workers import Serial, Workers
 from reticent.run._write import write_text
 
-__all__ = ["one_thread", "seed_for", "stream", "write_text"]
+__all__ = [
+    "Cluster",
+    "Content",
+    "Effort",
+    "Processes",
+    "Progress",
+    "Run",
+    "Serial",
+    "Store",
+    "Workers",
+    "code_of",
+    "content_of",
+    "content_of_fields",
+    "environment",
+    "one_thread",
+    "pack",
+    "quiet",
+    "seed_for",
+    "silent",
+    "stream",
+    "unpack",
+    "write_text",
+]

@@ -1,4 +1,4 @@
-"""Named, seeded random streams: one seed a run, one stream a stage."""
+"""Named, seeded random streams: one seed per run, one stream per stage."""
 
 import hashlib
 
@@ -10,8 +10,8 @@ __all__ = ["seed_for", "stream"]
 def stream(seed: int, name: str) -> np.random.Generator:
     """Return the random stream of one named stage of a run.
 
-    Streams of different names are independent, so a new stage disturbs no other.
-    They serve splits, initialisation and attacks, never noise that carries a guarantee.
+    Streams of different names are independent, so a new stage does not disturb the others.
+    They are for splits, initialisation and attacks, never for noise that carries a guarantee.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ __all__ = ["one_thread"]
 def one_thread() -> AbstractContextManager[object]:
     """Return a context in which OpenMP code runs on one core.
 
-    Gradient boosting on some ten thousand rows gains little from a second thread when a core
+    Gradient boosting on about ten thousand rows gains little from a second thread when a core
     is free, and loses a factor of eight when none is.
 
     Examples

@@ -1,4 +1,4 @@
-"""Write files whole or not at all."""
+"""Write files completely or not at all."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ __all__ = ["write_text"]
 
 
 def write_text(path: Path, text: str, *, mode: int | None = None) -> None:
-    """Write a text file so that a reader sees the old content or the new, never a half.
+    """Write a text file so that a reader sees the old content or the new, never part of it.
 
     Raises
     ------

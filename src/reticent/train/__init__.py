@@ -1,6 +1,9 @@
-"""Turn records into products."""
+"""Turn records into products. The package is also a verb: ``reticent.train(X, y, belief=0.9)``."""
 
-from reticent.train.many import PoolTrainer, train_many
+from reticent._verb import make_callable
+from reticent.train._plain import PlainTrainer
+from reticent.train.adapted import AdaptedModuleTrainer
+from reticent.train.many import train_many
 from reticent.train.models import EstimatorTrainer, standard_preprocessing
 from reticent.train.networks import (
     ModuleTrainer,
@@ -28,6 +31,7 @@ from reticent.train.private.trainers import PrivateModuleTrainer, PrivateNetwork
 from reticent.train.recipes import (
     SGD,
     Adam,
+    AdaptedModule,
     Module,
     Network,
     PrivateModule,
@@ -35,18 +39,26 @@ from reticent.train.recipes import (
     Training,
     fitting_batch,
 )
-from reticent.train.spec import parse_clipping, parse_trainer, spell
+from reticent.train.spec import (
+    parse_clipping,
+    parse_trainer,
+    private_trainer_of,
+    spell,
+    trainer_of,
+)
 
 __all__ = [
     "SGD",
     "Adam",
+    "AdaptedModule",
+    "AdaptedModuleTrainer",
     "EstimatorTrainer",
     "Module",
     "ModuleTrainer",
     "Network",
     "NetworkTrainer",
     "OpacusClaim",
-    "PoolTrainer",
+    "PlainTrainer",
     "PrivateModule",
     "PrivateModuleTrainer",
     "PrivateNetwork",
@@ -58,6 +70,7 @@ __all__ = [
     "guarantee_of",
     "parse_clipping",
     "parse_trainer",
+    "private_trainer_of",
     "product_of_module",
     "proven_epsilon",
     "release_answers",
@@ -68,5 +81,8 @@ __all__ = [
     "spent",
     "standard_preprocessing",
     "train_many",
+    "trainer_of",
     "with_noise_for",
 ]
+
+make_callable(__name__, home="reticent.pipeline", verb="train")

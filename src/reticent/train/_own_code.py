@@ -1,14 +1,13 @@
 """Functions of the user, named as ``module:function`` and imported when they are needed."""
 
-import hashlib
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from reticent._check import nearest
 from reticent.errors import InvalidSpec, TrainerFailed
+from reticent.run import Content, code_of
 from reticent.train.models import first_line
 
 __all__ = ["OwnCode"]
@@ -20,7 +19,7 @@ class OwnCode:
 
     name: str
 
-    def found(self) -> Callable[..., Any]:
+    def function(self) -> Callable[..., Any]:
         """Return the function."""
         module_name, _, attribute = self.name.partition(":")
         try:
@@ -30,27 +29,24 @@ class OwnCode:
                 f"the module {module_name!r} of the trainer {self.name!r} cannot be imported "
                 f"({type(error).__name__}: {first_line(error)}); run reticent from its folder or install it."
             ) from error
-        function = getattr(module, attribute, None)
+        function: Callable[..., Any] | None = getattr(module, attribute, None)
         if not callable(function):
             raise InvalidSpec(
                 f"the module {module_name!r} has no function {attribute!r}; "
                 f"{nearest(attribute, [n for n in dir(module) if not n.startswith('_')])}."
             )
-        made: Callable[..., Any] = function
-        return made
+        return function
 
     def __call__(self, *arguments: int) -> Any:
-        function = self.found()
+        function = self.function()
         try:
             return function(*arguments)
         except Exception as error:
             raise TrainerFailed(
-                f"the trainer {self.name} could not be made: {type(error).__name__}: {first_line(error)}; "
+                f"the trainer {self.name} could not be built: {type(error).__name__}: {first_line(error)}; "
                 "try it outside reticent first."
             ) from error
 
-    def source(self) -> str:
-        """Return a hash of the file the function stands in."""
-        module = importlib.import_module(self.name.partition(":")[0])
-        file = getattr(module, "__file__", None)
-        return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
+    def content(self) -> Content:
+        """Return the content of the code that defines the function."""
+        return code_of(self.name)

@@ -1,4 +1,4 @@
-"""Try modules out before they are trained, to see whether they can be stacked."""
+"""Try modules out before they are trained, to learn whether they can be stacked."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ __all__ = [
     "try_out",
 ]
 
-# Above this many operations a step, overhead is a small part of it and stacking saves nothing.
+# Above this many operations per step, overhead is a small part of the time and stacking saves nothing.
 _LARGE = 40e6
 _ONE_BY_ONE = "pass together=False"
 
@@ -53,12 +53,12 @@ class Trial:
     slow : str
         Why they are better trained one by one; empty if they are not.
     kept : tuple or None
-        Shape of one record at each call of each dropout layer; ``None`` if its first dimension
-        is not the records.
+        Shape of one record at each call of each dropout layer; ``None`` if the first dimension
+        of a layer's input is not the records.
     mixes : bool
         Whether a layer needs more than one record in a batch.
     parameters, activations : int
-        Numbers of a model, and numbers it makes of one record in a forward pass.
+        Number of parameters of a model, and of outputs of its layers for one record.
     """
 
     obstacle: Obstacle | None
@@ -72,14 +72,14 @@ class Trial:
 def made_with(
     make: Callable[[], nn.Module], seed: int, example: Tensor
 ) -> tuple[nn.Module, torch.Generator]:
-    """Return a module initialised from a seed, and the generator of its orders and dropout.
+    """Return a module initialised from a seed, and the generator of its batch orders and dropout.
 
     Parameters
     ----------
     make : callable
-        Makes the module; what it draws from PyTorch's common generator follows the seed.
+        Returns a new module; what it draws from PyTorch's global generator depends on the seed.
     seed : int
-        The model's seed.
+        Seed of the model.
     example : Tensor, shape (1, ...)
         A record, from which lazy layers learn their shapes.
     """
@@ -88,14 +88,14 @@ def made_with(
         module = make()
         if not isinstance(module, nn.Module):
             raise InvalidInput(
-                f"make gives a {type(module).__name__}, which cannot be trained; return a torch.nn.Module."
+                f"make returns a {type(module).__name__}, which cannot be trained; return a torch.nn.Module."
             )
         if any(nn.parameter.is_lazy(p) for p in module.parameters()):
             with torch.no_grad():
                 module.eval()(example)
-        # From the stream of the initialisation, so that no number is used twice.
-        own = int(torch.randint(2**62, ()))
-    return module, torch.Generator().manual_seed(own)
+        # The seed continues the stream of the initialisation, so that no random number is used twice.
+        next_seed = int(torch.randint(2**62, ()))
+    return module, torch.Generator().manual_seed(next_seed)
 
 
 def try_out(
@@ -107,36 +107,36 @@ def try_out(
     batch: int,
     loss: Loss,
 ) -> Trial:
-    """Return what can be learned from modules that are thrown away afterwards.
+    """Return what can be learned from two modules that are thrown away afterwards.
 
     Parameters
     ----------
     make : callable
-        Makes a module.
+        Returns a new module.
     seed : int
-        Seed of the first of them.
+        Seed of the first module.
     records : Tensor, shape (3, ...)
         Three records.
     classes : int
-        Logits a record must get.
+        Number of logits that a record must get.
     batch : int
-        Records of a training step.
+        Number of records in a training step.
     loss : callable
         Loss of each record.
 
     Raises
     ------
     InvalidInput
-        If a module has nothing to train, or its answers are not one row of logits a record.
+        If a module has nothing to train, or its answers are not one row of logits per record.
     """
     modules = [made_with(make, seed + k, records[:1])[0].train() for k in range(2)]
     first = modules[0]
     parameters = sum(p.numel() for p in first.parameters() if p.requires_grad)
     if parameters == 0:
         raise InvalidInput(
-            f"the module {type(first).__name__} has no parameter that is trained; give it one with requires_grad."
+            f"the module {type(first).__name__} has no parameter that is trained, so it cannot learn; give it one with requires_grad."
         )
-    obstacle = _layer_in_the_way(first)
+    obstacle = _unstackable_layer(first)
     with (
         torch.random.fork_rng(devices=[]),
         torch.no_grad(),
@@ -147,27 +147,28 @@ def try_out(
         if logits.shape != (len(records), classes):
             raise InvalidInput(
                 f"the module {type(first).__name__} gives an output of shape {tuple(logits.shape)} for {len(records)} "
-                f"records, where ({len(records)}, {classes}) was expected; return one row a record and one logit a class."
+                f"records, where ({len(records)}, {classes}) was expected; return one row per record and one logit per class."
             )
         changed = [
             name
             for name, b in first.named_buffers()
             if not torch.equal(b, before[name])
         ]
-        kept = _shapes_kept(first, layers, records)
+        shapes = _dropout_shapes(first, layers, records)
         if obstacle is None:
-            obstacle = _habit_in_the_way(first, records, logits, changed, kept)
+            obstacle = _unstackable_behaviour(first, records, logits, changed, shapes)
     slow = ""
     if obstacle is None:
         obstacle, slow = _stacked_trial(modules, records, classes, loss)
     if any(is_convolution(layer) for layer in first.modules()):
         slow = "convolutions are faster one by one"
     elif 6 * parameters * batch > _LARGE:
+        # Two operations per parameter and record forward, four backward.
         slow = f"a step takes {6e-6 * parameters * batch:.0f} million operations, of which stacking saves none"
     return Trial(
         obstacle=obstacle,
         slow=slow,
-        kept=kept,
+        kept=shapes,
         mixes=any(_is_batch_norm(layer) for layer in first.modules()),
         parameters=parameters,
         activations=activations,
@@ -185,14 +186,14 @@ def _is_batch_norm(layer: nn.Module) -> bool:
 
 @contextmanager
 def no_fallback_warnings() -> Iterator[None]:
-    """Silence PyTorch where it works model by model inside a stacked pass: slow, but right."""
+    """Silence PyTorch's warning that it works model by model inside a stacked pass, which is slow but correct."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="There is a performance drop")
         yield
 
 
-def _layer_in_the_way(module: nn.Module) -> Obstacle | None:
-    """Return the first layer that is known not to stack."""
+def _unstackable_layer(module: nn.Module) -> Obstacle | None:
+    """Return the first layer that is known not to be stackable."""
     for name, layer in module.named_modules():
         what = f"the layer {name!r} is a {type(layer).__name__}"
         if _is_batch_norm(layer):
@@ -229,7 +230,7 @@ def _draws(layer: nn.Module) -> bool:
 
 
 def _watched(module: nn.Module, records: Tensor) -> tuple[Tensor, int]:
-    """Return the logits, and how many numbers the layers make of one record."""
+    """Return the logits, and the number of outputs of all layers for one record."""
     sizes = []
     hooks = [
         layer.register_forward_hook(
@@ -247,7 +248,7 @@ def _watched(module: nn.Module, records: Tensor) -> tuple[Tensor, int]:
     return logits, sum(sizes) // len(records)
 
 
-def _shapes_kept(
+def _dropout_shapes(
     module: nn.Module, layers: list[ChosenDropout], records: Tensor
 ) -> tuple[tuple[tuple[int, ...], ...], ...] | None:
     """Return the shape of one record at each call of each dropout layer."""
@@ -264,14 +265,14 @@ def _shapes_kept(
     return tuple(tuple(tuple(shape[1:]) for shape in calls) for calls in three)
 
 
-def _habit_in_the_way(
+def _unstackable_behaviour(
     module: nn.Module,
     records: Tensor,
     logits: Tensor,
     changed: list[str],
-    kept: object,
+    dropout_shapes: object,
 ) -> Obstacle | None:
-    """Return what the module does in a forward pass that stacked models cannot do."""
+    """Return what the module does in a forward pass that stacked modules cannot do."""
     what = f"the module {type(module).__name__}"
     if changed:
         return Obstacle(
@@ -285,9 +286,9 @@ def _habit_in_the_way(
         )
     if not torch.allclose(module(records[:2]), logits[:2], rtol=1e-3, atol=1e-5):
         return Obstacle(
-            why=f"{what} mixes the records of a batch, and stacked models of different sizes fill their batches up"
+            why=f"{what} mixes the records of a batch, and stacked models of different sizes pad their batches"
         )
-    if kept is None:
+    if dropout_shapes is None:
         return Obstacle(
             why=f"{what} has a dropout layer whose input does not have the records as its first dimension"
         )
@@ -297,13 +298,13 @@ def _habit_in_the_way(
 def _stacked_trial(
     modules: list[nn.Module], records: Tensor, classes: int, loss: Loss
 ) -> tuple[Obstacle | None, str]:
-    """Return why a stacked pass fails or differs from single ones, and why it is slow."""
+    """Return why a stacked pass fails or differs from single passes, and why it is slow."""
     frame = modules[0]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             moving, fixed = stacked(modules)
-            with chosen_dropout(frame):  # nothing chosen: everything is kept
+            with chosen_dropout(frame):  # no choice is made, so everything is kept
                 _, logits = gradients_of(frame, [], loss)(
                     moving,
                     fixed,
@@ -320,18 +321,22 @@ def _stacked_trial(
                 ),
                 "",
             )
-    for module, own in zip(modules, logits, strict=True):
+    for module, together in zip(modules, logits, strict=True):
         with chosen_dropout(module), torch.no_grad():
             alone = module(records)
-        if not torch.allclose(alone, own, rtol=1e-3, atol=1e-5, equal_nan=True):
+        # The tolerance leaves room for single precision; a tensor that was not stacked differs by far more.
+        if not torch.allclose(alone, together, rtol=1e-3, atol=1e-5, equal_nan=True):
             return (
                 Obstacle(
-                    why=f"stacked modules {type(frame).__name__} answer otherwise than each alone, as if one kept a tensor "
+                    why=f"stacked modules {type(frame).__name__} give other answers than each alone, as if one used a tensor "
                     "that is neither parameter nor buffer",
-                    instead=f"keep such a tensor with register_buffer, or {_ONE_BY_ONE}",
+                    instead=f"register such a tensor with register_buffer, or {_ONE_BY_ONE}",
                 ),
                 "",
             )
     if any("performance drop" in str(warning.message) for warning in caught):
-        return None, "PyTorch stacks one of its operations in name only"
+        return (
+            None,
+            "PyTorch does not vectorise one of its operations but loops over the models",
+        )
     return None, ""

@@ -1,4 +1,4 @@
-"""Ask many modules of one kind at once: stacked parameters, dropout chosen from outside."""
+"""Call many modules of one kind at once: stacked parameters, dropout chosen from outside."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ __all__ = [
     "stacked",
 ]
 
-# What dropout keeps, scaled: a tensor for each call of each dropout layer.
+# What dropout keeps, scaled by 1 / keep: a tensor for each call of each dropout layer.
 Kept = list[list[Tensor]]
 Gradients = Callable[
     [dict[str, Tensor], dict[str, Tensor], Kept, Tensor, Tensor, Tensor],
@@ -28,12 +28,12 @@ Gradients = Callable[
 
 
 class ChosenDropout(nn.Module):
-    """Dropout that keeps what it is told to keep, so that each model has a choice of its own.
+    """Dropout that keeps the units chosen from outside, so that each model can have a different choice.
 
     Parameters
     ----------
     share : float
-        Share of units switched off.
+        Share of units that are switched off.
     """
 
     def __init__(self, share: float) -> None:
@@ -43,11 +43,11 @@ class ChosenDropout(nn.Module):
         self._chosen: Iterator[Tensor] | None = None
 
     def choose(self, chosen: Sequence[Tensor]) -> None:
-        """Take what the next forward pass keeps, a tensor a call."""
+        """Set what the next forward pass keeps, one tensor per call."""
         self._chosen = iter(chosen)
 
     def forward(self, values: Tensor) -> Tensor:
-        """Return the values times what is kept of them; if nothing was chosen, note their shape."""
+        """Return the values times the chosen tensor; if nothing was chosen, record their shape."""
         if not self.training:
             return values
         if self._chosen is None:
@@ -57,14 +57,14 @@ class ChosenDropout(nn.Module):
         if chosen is None:
             raise InvalidInput(
                 "a dropout layer is called more often in one forward pass than in another, so what it keeps cannot "
-                "be drawn beforehand; call it equally often in each."
+                "be drawn in advance; call it equally often in each."
             )
         return values * chosen
 
     def draw(
         self, records: int, shape: Sequence[int], generator: torch.Generator
     ) -> Tensor:
-        """Return what one call keeps of some records of a model, scaled by 1 / keep."""
+        """Return what one call keeps of the records of a model, scaled by 1 / keep."""
         drawn = torch.rand(records, *shape, generator=generator)
         return (drawn < self.keep).float().div_(self.keep or 1.0)
 
@@ -73,14 +73,14 @@ class ChosenDropout(nn.Module):
 def chosen_dropout(
     module: nn.Module, wanted: bool = True
 ) -> Iterator[list[ChosenDropout]]:
-    """Put a :class:`ChosenDropout` in the place of each ``nn.Dropout`` of a module, for a while.
+    """Replace each ``nn.Dropout`` of a module by a :class:`ChosenDropout`, and restore it afterwards.
 
     Parameters
     ----------
     module : nn.Module
-        Changed, and changed back.
+        The module, which is changed and restored.
     wanted : bool
-        If not, the module stays as it is.
+        Whether to replace the layers; if not, the module stays unchanged.
     """
     places = [
         (parent, name, child)
@@ -88,7 +88,7 @@ def chosen_dropout(
         for name, child in parent._modules.items()
         if wanted and type(child) is nn.Dropout
     ]
-    # A layer that stands in two places is one layer, called twice.
+    # A layer that is used in two places is one layer, called twice.
     layers = {id(child): ChosenDropout(child.p) for _, _, child in places}
     try:
         for parent, name, child in places:
@@ -103,26 +103,26 @@ def chosen_dropout(
 def stacked(
     modules: Sequence[nn.Module],
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Return what training moves and what it leaves, each stacked to (M, ...), by name.
+    """Return the tensors that training moves and those that it leaves, each stacked to (M, ...), by name.
 
     Raises
     ------
     InvalidInput
-        If the modules have not the same parameters.
+        If the modules do not have the same parameters.
     """
     tensors = [
         {**dict(module.named_parameters()), **dict(module.named_buffers())}
         for module in modules
     ]
-    shapes = [{name: t.shape for name, t in own.items()} for own in tensors]
-    if any(own != shapes[0] for own in shapes):
+    shapes = [{name: t.shape for name, t in named.items()} for named in tensors]
+    if any(shape != shapes[0] for shape in shapes):
         raise InvalidInput(
-            "the modules made for one pool differ in their parameters, so they cannot be stacked; make the same layers "
+            "the modules built for one pool differ in their parameters, so they cannot be stacked; build the same layers "
             "each time, or pass together=False."
         )
     moving, fixed = {}, {}
     for name, tensor in tensors[0].items():
-        stack = torch.stack([own[name].detach() for own in tensors])
+        stack = torch.stack([named[name].detach() for named in tensors])
         if isinstance(tensor, nn.Parameter) and tensor.requires_grad:
             moving[name] = stack
         else:
@@ -133,9 +133,9 @@ def stacked(
 def gradients_of(
     frame: nn.Module, layers: Sequence[ChosenDropout], judge: Loss
 ) -> Gradients:
-    """Return the function from stacked models and their batches to gradients and logits.
+    """Return a function from stacked models and their batches to gradients and logits.
 
-    Its arguments are what moves, what is fixed, what dropout keeps, inputs (M, k, ...), targets
+    Its arguments are the tensors that move, those that are fixed, what dropout keeps, inputs (M, k, ...), targets
     (M, k, c) and the weights (M, k) of the records in each model's loss.
     """
 
@@ -152,5 +152,5 @@ def gradients_of(
         logits: Tensor = functional_call(frame, {**moving, **fixed}, (inputs,))
         return (judge(logits, targets) * weights).sum(), logits
 
-    made: Gradients = vmap(grad(loss, has_aux=True))
-    return made
+    gradients: Gradients = vmap(grad(loss, has_aux=True))
+    return gradients

@@ -3,9 +3,9 @@
 The defence of Table 2 of the LTU paper [1]_: a deep subdomain adaptation network (DSAN, [2]_). Classes are learned from
 a public or synthetic source; the defender's records, the target, only pull the features of both sides together, class
 by class. Their labels are not an argument, so the product cannot have memorised a label. The records themselves do
-reach the weights, as weighted means over a batch: that blurs membership and bounds nothing. This is no
-differential privacy; what an attack finds in a product must be measured, and
-:func:`reticent.train.private.modules.train_modules_privately` is there for a guarantee.
+reach the weights, as weighted means over a batch: that blurs membership but bounds nothing. This is not
+differential privacy: what an attack achieves against a product must be measured. For a guarantee use
+:func:`reticent.train.private.modules.train_modules_privately`.
 
 References
 ----------
@@ -16,7 +16,6 @@ References
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -24,70 +23,13 @@ from torch import Tensor, nn
 from reticent.errors import InvalidInput, TrainerFailed
 from reticent.train._trial import made_with
 from reticent.train.modules import Modules, laid_out, optimiser_of, wants_channels_last
-from reticent.train.recipes import Training
+from reticent.train.recipes import Adaptation, check_kernels
 
 __all__ = ["Adaptation", "local_mmd", "ramp", "train_adapted"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Adaptation(Training):
-    """The recipe of a training that adapts from labelled source records to unlabelled target records.
-
-    Parameters
-    ----------
-    epochs, batch : int
-        Passes over the source records, and source records per step, at least 2; as many target records go with them.
-    optimiser : SGD or Adam
-        How parameters follow gradients, at a constant rate.
-    l2 : float
-        Weight decay, as in :class:`reticent.train.Training`.
-    weight : float
-        What the discrepancy counts beside the cross-entropy at the end of the ramp; 0 trains on the source alone. If it is
-        too large, all features fall together and all answers become one class, sooner without batch norms than with.
-    warm_up : int
-        Of the epochs, the first so many are on the source alone. A module that starts from random weights needs some: while
-        it cannot tell classes apart, the discrepancy is least for features that do not either. DSAN starts from a
-        pretrained network and has none.
-    steepness : float
-        How fast the discrepancy comes to count after that, see :func:`ramp`.
-    kernels : int
-        Number of Gaussian kernels that are summed.
-    ratio : float
-        Ratio of the widths of two neighbouring kernels, above 1.
-
-    Examples
-    --------
-    >>> Adaptation(epochs=5).weight
-    0.5
-    """
-
-    weight: float = 0.5
-    warm_up: int = 0
-    steepness: float = 10.0
-    kernels: int = 5
-    ratio: float = 2.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.batch < 2:
-            raise InvalidInput(
-                f"the batch is {self.batch}, and the features of single records show no discrepancy of domains; take at least 2."
-            )
-        if not 0 <= self.weight < math.inf or not 0 < self.steepness < math.inf:
-            raise InvalidInput(
-                f"the weight is {self.weight} and the steepness {self.steepness}; the weight must be 0 or more, the steepness "
-                "positive, and both finite."
-            )
-        if not 0 <= self.warm_up < self.epochs:
-            raise InvalidInput(
-                f"the first {self.warm_up} of {self.epochs} epochs are on the source alone, which leaves none to adapt in; let warm_up "
-                "be at least 0 and less than epochs."
-            )
-        _check_kernels(self.kernels, self.ratio)
-
-
 def ramp(progress: float, steepness: float = 10.0) -> float:
-    r"""Return the share of its weight that the discrepancy has at some point of the training.
+    r"""Return the share of its full weight that the discrepancy has at a point of the training.
 
     :math:`\lambda_p = 2 / (1 + e^{-\gamma p}) - 1`, from 0 to nearly 1 (Zhu et al. [1]_): early predictions of the target's
     classes are noise, and features should not follow them.
@@ -95,7 +37,7 @@ def ramp(progress: float, steepness: float = 10.0) -> float:
     Parameters
     ----------
     progress : float
-        Share p of the adaptation that is done, in [0, 1].
+        Completed share p of the adaptation, in [0, 1].
     steepness : float
         The paper's :math:`\gamma`.
 
@@ -150,8 +92,8 @@ def local_mmd(
     Returns
     -------
     Tensor
-        One number, from 0 to 2 K. C counts the classes that are the likeliest one of a record on both sides: of the others
-        a batch does not show where their mean is. 0 if there is none.
+        One number, from 0 to 2 K. C counts the classes that are the most likely class of a record on both sides: for other
+        classes a batch does not show where their mean is. The number is 0 if there is no such class.
 
     Raises
     ------
@@ -171,21 +113,21 @@ def local_mmd(
     >>> round(local_mmd(features, features + 2, classes, classes).item(), 3)
     6.62
     """
-    _check_kernels(kernels, ratio)
+    check_kernels(kernels, ratio)
     _check_features(source, target, source_classes, target_classes)
     kernel = _kernel(torch.cat([source, target]), kernels, ratio)
     # The equation sums over all classes. Like the authors' code, this leaves out classes that one side of the batch
-    # lacks: a mean made of stray probabilities only would pull features to where the class is not.
+    # lacks: a mean of small stray probabilities would pull features to where the class is not.
     columns = torch.arange(source_classes.shape[1])
-    here, there = (
+    in_source, in_target = (
         torch.isin(columns, classes.argmax(1))
         for classes in (source_classes, target_classes)
     )
-    common = here & there
-    ours, theirs = (
+    common = in_source & in_target
+    of_source, of_target = (
         classes.detach()[:, common] for classes in (source_classes, target_classes)
     )
-    signed = torch.cat([ours / ours.sum(0), -theirs / theirs.sum(0)])
+    signed = torch.cat([of_source / of_source.sum(0), -of_target / of_target.sum(0)])
     return (signed * (kernel @ signed)).sum() / max(int(common.sum()), 1)
 
 
@@ -200,30 +142,30 @@ def train_adapted(
     r"""Train one module on labelled source records and on unlabelled target records.
 
     Each step lowers :math:`L_s + \lambda_p w D` (Zhu et al. [1]_): the mean cross-entropy on a batch of the source,
-    and :func:`local_mmd` between the features of that batch and of as many target records. Features are what goes into
+    and :func:`local_mmd` between the features of that batch and of as many target records. Features are the inputs of
     the module's last linear layer.
 
-    The target records are the defender's. Their labels are no argument: the product depends on them through nothing but
-    what the records themselves tell, and no attack can find a label in it that the records do not betray. Membership is protected
-    in part only: a record acts on the weights as one of a weighted mean, next to source records that
+    The target records are the defender's. Their labels are not an argument: the product depends on a label only through
+    what the record itself reveals about it, so no attack can find a label that the records do not betray. Membership is
+    protected only in part: a record acts on the weights as one term of a weighted mean, next to source records that
     outvote it, but nothing bounds how far. There is no guarantee.
 
     Parameters
     ----------
     make : callable
-        Returns a fresh module from records to logits, with a linear layer at its end; what it draws from PyTorch's common
-        generator follows the seed.
+        Returns a new module from records to logits, with a linear layer at its end; what it draws from PyTorch's global
+        generator depends on the seed.
     source_inputs : Tensor of float, shape (n, ...)
         Records of the source. They should be public or synthetic: nothing protects them.
     source_targets : Tensor of float, shape (n, c)
-        Their class probabilities, one-hot for hard labels.
+        Class probabilities of the source records, one-hot for hard labels.
     target_inputs : Tensor of float, shape (m, ...)
         The defender's records.
     recipe : Adaptation
         Epochs, batches, optimiser, weight of the discrepancy.
     seed : int
-        Of initialisation and orders. With ``weight=0`` the module is the one that
-        :func:`reticent.train.modules.train_modules` makes of the source.
+        Seed of the initialisation and the batch orders. With ``weight=0`` the module is the one that
+        :func:`reticent.train.modules.train_modules` trains on the source.
 
     Returns
     -------
@@ -245,13 +187,13 @@ def train_adapted(
     module, generator = made_with(make, int(seed), source_inputs[:1])
     head = _last_linear(module, source_inputs[:1], source_targets.shape[1])
     with torch.random.fork_rng(devices=[]):
-        # For layers that draw for themselves: another stream than that of the orders.
+        # Layers that draw at random use another stream than the batch orders.
         torch.manual_seed(generator.initial_seed() + 1)
         data = (source_inputs, source_targets, target_inputs)
         _adapt(module.train(), head, data, recipe, generator)
     if not all(bool(p.isfinite().all()) for p in module.parameters()):
         raise TrainerFailed(
-            "the training diverged, so that weights are not finite and answer nothing; lower the rate or the weight."
+            "the training diverged, so the weights are not finite and the module cannot answer; lower the rate or the weight."
         )
     return Modules(
         modules=(module.eval(),),
@@ -272,8 +214,8 @@ def _adapt(
     if wants_channels_last(source_inputs, module):
         module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimiser = optimiser_of(module, recipe)
-    # A stream of its own: the order of the source is the same with and without a target.
-    other = torch.Generator().manual_seed(generator.initial_seed() + 2)
+    # A separate stream, so that the order of the source is the same with and without a target.
+    target_generator = torch.Generator().manual_seed(generator.initial_seed() + 2)
     features: list[Tensor] = []
 
     def take(_: nn.Module, given: tuple[Tensor, ...]) -> None:
@@ -285,7 +227,7 @@ def _adapt(
     try:
         for _ in range(recipe.epochs):
             order = torch.randperm(n, generator=generator)
-            partners = _round_robin(len(target_inputs), n, other)
+            partners = _round_robin(len(target_inputs), n, target_generator)
             for index, partner in zip(
                 torch.split(order, recipe.batch),
                 torch.split(partners, recipe.batch),
@@ -294,7 +236,7 @@ def _adapt(
                 share = recipe.weight * ramp(max(done, 0) / wanted, recipe.steepness)
                 done += len(index)
                 if len(index) == 1:
-                    continue  # one record has no spread, for batch norms and kernels alike
+                    continue  # batch norms and kernels both need the spread of at least two records
                 features.clear()
                 classes = source_targets[index]
                 logits = module(laid_out(source_inputs[index], module))
@@ -319,7 +261,7 @@ def _adapt(
 
 
 def _round_robin(records: int, wanted: int, generator: torch.Generator) -> Tensor:
-    """Return so many rows, each record as often as any other, give or take one."""
+    """Return ``wanted`` rows in which no record occurs more than once more often than another."""
     rounds = -(-wanted // records)
     orders = [torch.randperm(records, generator=generator) for _ in range(rounds)]
     return torch.cat(orders)[:wanted]
@@ -330,7 +272,7 @@ def _kernel(features: Tensor, kernels: int, ratio: float) -> Tensor:
     n = len(features)
     lengths = features.square().sum(1)
     apart = lengths[:, None] + lengths[None] - 2 * features @ features.T
-    # Round-off makes some distances negative, and those of records to themselves not quite 0.
+    # Rounding makes some distances negative, and the distance of a record to itself not quite 0.
     apart = apart.clamp_min(0) * (1 - torch.eye(n, dtype=features.dtype))
     width = float(apart.detach().sum()) / (n * n - n) or 1.0
     total = torch.zeros_like(apart)
@@ -340,7 +282,7 @@ def _kernel(features: Tensor, kernels: int, ratio: float) -> Tensor:
 
 
 def _last_linear(module: nn.Module, example: Tensor, classes: int) -> nn.Linear:
-    """Return the linear layer that a record goes through last."""
+    """Return the linear layer that is called last."""
     called: list[nn.Linear] = []
     hooks = [
         layer.register_forward_pre_hook(lambda layer, _: called.append(layer))
@@ -355,22 +297,15 @@ def _last_linear(module: nn.Module, example: Tensor, classes: int) -> nn.Linear:
             hook.remove()
     if not called:
         raise InvalidInput(
-            f"the module {type(module).__name__} calls no torch.nn.Linear, and what goes into the last one are the features that are "
-            "adapted; end it with one."
+            f"the module {type(module).__name__} calls no torch.nn.Linear, and the inputs of the last one are the features that are "
+            "adapted; end it with a torch.nn.Linear."
         )
     if logits.shape != (1, classes):
         raise InvalidInput(
             f"the module {type(module).__name__} gives an output of shape {tuple(logits.shape)} for 1 record, where (1, {classes}) was "
-            "expected; return one row a record and one logit a class."
+            "expected; return one row per record and one logit per class."
         )
     return called[-1]
-
-
-def _check_kernels(kernels: int, ratio: float) -> None:
-    if kernels < 1 or not 1 < ratio < math.inf:
-        raise InvalidInput(
-            f"there are {kernels} kernels with widths in the ratio {ratio}; take at least 1 kernel and a ratio above 1."
-        )
 
 
 def _check_features(
@@ -386,7 +321,7 @@ def _check_features(
     if not fits:
         raise InvalidInput(
             f"features of shapes {shapes[0]} and {shapes[1]} do not fit class probabilities of shapes {shapes[2]} and {shapes[3]}; pass "
-            "one row a record on each side, as many features on both, and one column a class."
+            "one row per record on each side, equally many features on both, and one column per class."
         )
 
 
@@ -398,6 +333,6 @@ def _check_records(inputs: Tensor, targets: Tensor, others: Tensor) -> None:
         )
     if len(others) == 0 or others.shape[1:] != inputs.shape[1:]:
         raise InvalidInput(
-            f"target records of shape {tuple(others.shape)} do not go with source records of shape {tuple(inputs.shape)}; both go through "
-            "one module, so pass at least one record of the same shape."
+            f"target records of shape {tuple(others.shape)} do not fit source records of shape {tuple(inputs.shape)}, and one module must "
+            "take both; pass at least one target record of the same shape."
         )

@@ -1,11 +1,11 @@
 """Train many multilayer perceptrons in one pass: stacked parameters, batched matrix products.
 
 M models of one shape have parameters ``W[l]`` of shape (M, out, in). Each model has its own
-members, initialisation, batch order and dropout, all from a generator of its own, so a result does
-not depend on which models are trained together. Activations are kept feature-major, (M, features,
+members, initialisation, batch order and dropout, all from its own generator, so a result does
+not depend on which models are trained together. Activations are stored feature-major, (M, features,
 batch): the products ``W x`` then run at the speed of the matrix library even for narrow layers.
 There is no autograd: forward, backward and update are written out, and a plain step updates the
-weights inside the very product that forms their gradient.
+weights inside the matrix product that forms their gradient.
 """
 
 import itertools
@@ -18,8 +18,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from reticent.train._stack import Descent, Epoch, View, batch_order, members_of
-from reticent.train.recipes import SGD, Network
+from reticent.train.recipes import Network
+from reticent.train.stacking import Descent, Epoch, View, batch_order, members_of
 
 __all__ = [
     "Networks",
@@ -29,6 +29,8 @@ __all__ = [
     "stacked_parameters",
     "train_networks",
 ]
+
+PIECE = 4096  # records predicted at once, so that the layers' outputs stay small
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,9 +44,9 @@ class Networks:
     biases : tuple of Tensor, each (M, out, 1)
         Biases of the layers.
     activation : str
-        What hidden units do.
+        Activation function of the hidden units.
     basis : Tensor, shape (d, r), optional
-        If networks were trained on coordinates in a basis: they know nothing of what lies outside it.
+        The basis, if networks were trained on coordinates in one: they ignore what lies outside it.
     """
 
     weights: tuple[Tensor, ...]
@@ -57,40 +59,57 @@ class Networks:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What users should know of the training: nothing."""
+        """What users should know about the training: nothing."""
         return ()
 
     def of(self, model: int) -> "Networks":
         """Return one of the networks."""
-        own = slice(model, model + 1)
+        one = slice(model, model + 1)
         return Networks(
-            weights=tuple(w[own] for w in self.weights),
-            biases=tuple(b[own] for b in self.biases),
+            weights=tuple(w[one] for w in self.weights),
+            biases=tuple(b[one] for b in self.biases),
             activation=self.activation,
             basis=self.basis,
         )
 
     def probabilities(self, inputs: Tensor) -> NDArray[np.float32]:
-        """Return the answers of all networks on all records, shape (M, n, c).
+        """Return the class probabilities of all networks for all records, shape (M, n, c).
 
         Parameters
         ----------
         inputs : Tensor, shape (n, d) or (M, n, d)
-            Records, common to all networks or each network's own view of them.
+            Records, common to all networks or as each network sees them.
         """
-        pieces = []
-        for start in range(0, inputs.shape[-2], 4096):
-            piece = inputs[..., start : start + 4096, :]
+        pieces = [torch.softmax(piece, 1) for piece in self._last_layers(inputs)]
+        return _records_by_outputs(pieces)
+
+    def values(self, inputs: Tensor) -> NDArray[np.float32]:
+        """Return the standardised predictions of a quantity by all networks for all records, shape (M, n, 1).
+
+        Parameters
+        ----------
+        inputs : Tensor, shape (n, d) or (M, n, d)
+            Records, common to all networks or as each network sees them.
+        """
+        return _records_by_outputs(list(self._last_layers(inputs)))
+
+    def _last_layers(self, inputs: Tensor) -> Iterator[Tensor]:
+        """Yield the outputs of the last layers, one piece of the records after another, (M, outputs, k)."""
+        for start in range(0, inputs.shape[-2], PIECE):
+            piece = inputs[..., start : start + PIECE, :]
             if self.basis is not None:
                 piece = piece @ self.basis
             if piece.ndim == 2:
                 piece = piece.expand(len(self), *piece.shape)
-            layers = forward(
+            yield forward(
                 self.weights, self.biases, piece.transpose(1, 2), self.activation
-            )
-            values = layers[-1]
-            pieces.append(torch.softmax(values, 1).transpose(1, 2))
-        return np.asarray(torch.cat(pieces, 1).numpy(), dtype=np.float32)
+            )[-1]
+
+
+def _records_by_outputs(pieces: Sequence[Tensor]) -> NDArray[np.float32]:
+    """Return pieces (M, outputs, k) as one array (M, n, outputs)."""
+    joined = torch.cat([piece.transpose(1, 2) for piece in pieces], 1)
+    return np.asarray(joined.numpy(), dtype=np.float32)
 
 
 def initial_parameters(
@@ -135,15 +154,16 @@ def train_networks(
     inputs : Tensor of float, shape (n, d)
         Records.
     targets : Tensor of float, shape (n, c) or (M, n, c)
-        Class probabilities of each record (one-hot for hard labels), common or per model.
+        Class probabilities of each record (one-hot for hard labels), common or per model; or, for a
+        quantity, its standardised value in a single column.
     masks : array of bool, shape (M, n)
         Members of each model.
     seeds : sequence of int
-        Seed of each model: initialisation, then orders and dropout.
+        Seed of each model: initialisation, then batch orders and dropout.
     recipe : Network
         Shape and training.
     centres, scales : Tensor of float, shape (M, d), optional
-        Each model sees ``(inputs - centre) / scale``: its own standardisation. A missing
+        Each model sees ``(inputs - centre) / scale``, its own standardisation. A missing
         value (NaN) then counts as the centre.
     """
     view = View(inputs=inputs, targets=targets, centres=centres, scales=scales)
@@ -166,7 +186,7 @@ def train_networks(
 
 
 class _State:
-    """Parameters and how they follow the deltas."""
+    """The parameters, and how they follow the deltas."""
 
     def __init__(
         self, *, weights: list[Tensor], biases: list[Tensor], recipe: Network
@@ -180,7 +200,7 @@ class _State:
         """Update one layer from its deltas (M, out, k) and the activations below (M, in, k)."""
         optimiser, l2 = self.recipe.optimiser, self.recipe.l2
         weight, bias = self.weights[layer], self.biases[layer]
-        if isinstance(optimiser, SGD) and optimiser.momentum == 0 and active is None:
+        if optimiser.is_plain and active is None:
             rate = optimiser.rate
             # The gradient is never stored: W <- (1 - rate l2) W - rate delta a'.
             weight.baddbmm_(
@@ -198,7 +218,7 @@ class _State:
 def _keep_masks(
     orders: list[Tensor], generators: list[torch.Generator], recipe: Network
 ) -> list[Tensor] | None:
-    """Return per hidden layer what dropout keeps in an epoch, (M, width, longest), scaled."""
+    """Return for each hidden layer what dropout keeps in an epoch, (M, width, longest), scaled by 1 / keep."""
     if recipe.dropout == 0 or not recipe.hidden:
         return None
     longest = max(len(order) for order in orders)
@@ -206,10 +226,10 @@ def _keep_masks(
     keeps = []
     for width in recipe.hidden:
         kept = torch.ones(len(orders), width, longest)
-        for own, order, generator in zip(kept, orders, generators, strict=True):
-            # As many draws as the model has members: the longest is no business of its own.
+        for units, order, generator in zip(kept, orders, generators, strict=True):
+            # As many draws as the model has members, so that no other model changes its stream.
             drawn = torch.rand(width, len(order), generator=generator)
-            own[:, : len(order)] = (drawn < keep).float() / keep
+            units[:, : len(order)] = (drawn < keep).float() / keep
         keeps.append(kept)
     return keeps
 
@@ -227,7 +247,10 @@ def _step(
     activations = forward(
         state.weights, state.biases, x.transpose(1, 2), state.recipe.activation, kept
     )
-    delta = torch.softmax(activations.pop(), 1).sub_(y.transpose(1, 2))
+    # For cross-entropy and for half the squared error alike, delta is the answer minus the target.
+    last = activations.pop()
+    answers = last if state.recipe.quantity else torch.softmax(last, 1)
+    delta = answers.sub_(y.transpose(1, 2))
     weights, active = epoch.weights(start, width), epoch.active(start)
     if weights is None:
         delta.div_(width)
@@ -249,7 +272,7 @@ def backward(
 ) -> Iterator[tuple[int, Tensor, Tensor]]:
     """Yield each layer, from the last, with the deltas above it and the activations below.
 
-    A layer's weights are not needed again once it was yielded.
+    The weights of a layer are not needed again once it has been yielded, so the caller may update them.
     """
     for layer in reversed(range(len(weights))):
         below = activations[layer]
@@ -257,10 +280,10 @@ def backward(
         if layer > 0:
             delta = torch.bmm(weights[layer].transpose(1, 2), above)
             if recipe.activation == "relu":
-                delta.mul_(below.sign())  # 0 or 1; products with truth values are slow
-            else:  # what dropout kept was divided by its share
-                bent = below if kept is None else below * (1 - recipe.dropout)
-                delta.sub_(delta * bent.square())
+                delta.mul_(below.sign())  # 0 or 1; products with booleans are slow
+            else:  # dropout divided what it kept by the share that it keeps
+                values = below if kept is None else below * (1 - recipe.dropout)
+                delta.sub_(delta * values.square())
             if kept is not None:
                 delta.mul_(kept[layer - 1])
         yield layer, above, below
@@ -273,7 +296,7 @@ def forward(
     activation: str,
     kept: list[Tensor] | None = None,
 ) -> list[Tensor]:
-    """Return the activations of all layers, inputs first, logits last; (M, features, k)."""
+    """Return the activations of all layers, from the inputs to the logits, each (M, features, k)."""
     activations = [inputs]
     for layer, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
         values = torch.baddbmm(bias, weight, activations[-1])

@@ -1,4 +1,4 @@
-"""What a training makes small: one number per record, from its logits and class probabilities."""
+"""What a training minimises: one number per record, from its logits and class probabilities."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,12 +8,12 @@ from torch import Tensor
 
 from reticent.errors import InvalidInput
 from reticent.train._own_code import OwnCode
-from reticent.train.recipes import CROSS_ENTROPY, Training
+from reticent.train.recipes import CROSS_ENTROPY, Private, Training
 
 __all__ = ["Loss", "cross_entropy", "loss_of"]
 
 Loss = Callable[[Tensor, Tensor], Tensor]
-RECORDS = 3
+RECORDS = 3  # records on which a user's loss is tried: enough to tell one record from all others
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
@@ -27,28 +27,26 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     return -(targets * torch.log_softmax(logits, 1)).sum(1)
 
 
-def loss_of(recipe: object, classes: int) -> Loss:
-    """Return the loss of a recipe, tried on a few made-up records if it is the user's own.
+def loss_of(recipe: Training | Private, classes: int) -> Loss:
+    """Return the loss of a recipe, tried on a few artificial records if the user wrote it.
 
     Parameters
     ----------
-    recipe : Training
-        Its ``loss`` and ``label_smoothing``; of any other recipe the loss is the cross-entropy.
+    recipe : Training or Private
+        The recipe that states the loss and the label smoothing.
     classes : int
-        Logits of a record.
+        Number of logits per record.
 
     Raises
     ------
     InvalidInput
-        If the user's function does not return one loss per record, each of that record alone.
+        If the user's function does not return one loss per record that depends on that record alone.
     """
-    if not isinstance(recipe, Training):
-        return cross_entropy
+    name, share = recipe.objective()
     loss: Loss = cross_entropy
-    if recipe.loss != CROSS_ENTROPY:
-        loss = OwnCode(recipe.loss).found()
-        _must_judge_alone(loss, recipe.loss, classes)
-    share = recipe.label_smoothing
+    if name != CROSS_ENTROPY:
+        loss = OwnCode(name).function()
+        _must_judge_alone(loss, name, classes)
     if share == 0:
         return loss
 
@@ -59,7 +57,7 @@ def loss_of(recipe: object, classes: int) -> Loss:
 
 
 def _must_judge_alone(loss: Callable[..., Any], name: str, classes: int) -> None:
-    """Refuse a loss that is not one number a record, or in which one record changes another one's."""
+    """Refuse a loss that is not one number per record, or in which one record changes the loss of another."""
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(RECORDS, classes, generator=generator).requires_grad_()
     targets = torch.eye(classes)[torch.arange(RECORDS) % classes]
@@ -67,18 +65,19 @@ def _must_judge_alone(loss: Callable[..., Any], name: str, classes: int) -> None
     if not isinstance(together, Tensor) or together.shape != (RECORDS,):
         shape = tuple(together.shape) if isinstance(together, Tensor) else together
         raise InvalidInput(
-            f"the loss {name} gives {shape!r} for {RECORDS} records, where one number for each was expected; return a tensor of shape "
+            f"the loss {name} returns {shape!r} for {RECORDS} records, where one number for each was expected; return a tensor of shape "
             "(batch,), without a mean or sum over records."
         )
     if not together.requires_grad:
         raise InvalidInput(
-            f"the loss {name} does not lead back to the logits, so nothing can be learned from it; write it in PyTorch, without detach."
+            f"the loss {name} has no gradient with respect to the logits, so nothing can be learned from it; write it in PyTorch, without detach."
         )
     alone = [loss(logits[k : k + 1], targets[k : k + 1]) for k in range(RECORDS)]
+    # The tolerance leaves room for single precision; a loss that mixes records differs by far more.
     if not torch.allclose(
         together, torch.cat(alone), rtol=1e-3, atol=1e-5, equal_nan=True
     ):
         raise InvalidInput(
-            f"the loss {name} judges three records together otherwise than each alone, so that one record changes what another one teaches; "
-            "let it treat every record by itself, without draws of its own."
+            f"the loss {name} of three records together differs from that of each alone, so one record changes what is learned from another; "
+            "compute the loss of every record from that record alone, without random numbers."
         )

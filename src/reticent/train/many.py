@@ -1,38 +1,17 @@
-"""Train many models on parts of one table and keep what they answer."""
+"""Train many models on parts of one table and return what they answer."""
 
-from typing import Protocol, runtime_checkable
+from typing import Any
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 
 from reticent.data import Table
 from reticent.errors import InvalidInput
 from reticent.product import Trainer
+from reticent.run import Processes
+from reticent.train._plain import must_fit
 
-__all__ = ["PoolTrainer", "train_many"]
-
-
-@runtime_checkable
-class PoolTrainer(Trainer, Protocol):
-    """A trainer that has a faster way to many models than one after another."""
-
-    @property
-    def together(self) -> int:
-        """How many models it trains best in one pass."""
-        ...
-
-    def train_many(
-        self,
-        table: Table,
-        masks: NDArray[np.bool_],
-        seeds: NDArray[np.int64],
-        *,
-        workers: int,
-        memory: float,
-    ) -> NDArray[np.float32]:
-        """Return the answers of one model per mask on all records, shape (M, n, c)."""
-        ...
+__all__ = ["train_many"]
 
 
 def train_many(
@@ -43,16 +22,15 @@ def train_many(
     *,
     workers: int,
     memory: float = 2.0,
-) -> NDArray[np.float32]:
+) -> NDArray[Any]:
     """Train one model per mask and return every model's answers on every record.
 
-    A trainer that can trains many in one pass (:class:`PoolTrainer`); others run in a parallel
-    loop.
+    Models are trained in chunks of ``trainer.chunk``, each chunk by one process.
 
     Parameters
     ----------
     trainer : Trainer
-        The recipe.
+        The trainer of the models.
     table : Table
         All n records.
     masks : array of bool, shape (M, n)
@@ -60,41 +38,35 @@ def train_many(
     seeds : array of int, shape (M,)
         Training seed of each model; results do not depend on the number of workers.
     workers : int
-        Processes.
+        Number of processes.
     memory : float
-        Gigabytes that models trained together may take in all processes, the records not
-        counted; it bounds how many are in one pass and changes no result.
+        Gigabytes that models trained together may take in all processes, not counting the
+        records; it bounds how many are in one pass and changes no result.
 
     Returns
     -------
     array of float, shape (M, n, c)
-        Probabilities; memory is M n c numbers of four bytes, and one model a worker.
+        Probabilities; memory is M n c numbers of four bytes, and one chunk per worker.
     """
-    if masks.ndim != 2 or masks.shape[1] != len(table) or len(seeds) != len(masks):
-        raise InvalidInput(
-            f"masks of shape {masks.shape} and {len(seeds)} seeds do not fit {len(table)} records; pass one row "
-            "and one seed a model."
-        )
+    must_fit(table, masks, seeds)
     if not memory > 0:
         raise InvalidInput(
-            f"memory is {memory!r} GB, into which no model fits; allow more than 0."
+            f"memory must be more than 0 GB, got {memory!r}, into which no model fits; allow more."
         )
-    if isinstance(trainer, PoolTrainer):
-        return trainer.train_many(table, masks, seeds, workers=workers, memory=memory)
-    jobs = [
-        (trainer, table, mask, int(seed))
-        for mask, seed in zip(masks, seeds, strict=True)
+    chunks = [
+        slice(start, start + trainer.chunk)
+        for start in range(0, len(masks), trainer.chunk)
     ]
-    if workers == 1 or len(jobs) == 1:
-        return np.stack([_answers(*job) for job in jobs])
-    made = joblib.Parallel(n_jobs=workers)(
-        joblib.delayed(_answers)(*job) for job in jobs
+    at_once = max(1, min(workers, len(chunks)))
+    answers = Processes(at_once).map(
+        _train_chunk, chunks, shared=(trainer, table, masks, seeds, memory / at_once)
     )
-    return np.stack(made)
+    return np.concatenate(list(answers))
 
 
-def _answers(
-    trainer: Trainer, table: Table, mask: NDArray[np.bool_], seed: int
+def _train_chunk(
+    shared: tuple[Trainer, Table, NDArray[np.bool_], NDArray[np.int64], float],
+    chunk: slice,
 ) -> NDArray[np.float32]:
-    product = trainer.train(table.take(np.flatnonzero(mask)), seed=seed)
-    return product.predict_proba(table.features).astype(np.float32)
+    trainer, table, masks, seeds, memory = shared
+    return trainer.train_many(table, masks[chunk], seeds[chunk], memory=memory)

@@ -1,10 +1,12 @@
-"""Train scikit-learn-like classifiers, preprocessing included."""
+"""Train scikit-learn-like classifiers and regression models, including preprocessing."""
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
@@ -13,7 +15,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from reticent.data import ColumnKind, Schema, Table
 from reticent.errors import InvalidPredictions, ReticentError, TrainerFailed
-from reticent.product import FittedProduct
+from reticent.product import FittedProduct, FittedRegressor, declares_quantity
+from reticent.run import Content, code_of, content_of
+from reticent.train._plain import PlainTrainer
 
 __all__ = [
     "EstimatorTrainer",
@@ -23,13 +27,25 @@ __all__ = [
 ]
 
 
-def standard_preprocessing(schema: Schema) -> ColumnTransformer:
+MISSING_CATEGORY = "(missing)"  # a missing value is a separate category
+# Categories of a column that get a column each: bounds the width of tables with free text; the rest share one.
+MOST_CATEGORIES = 60
+
+
+def standard_preprocessing(schema: Schema, *, coded: bool = False) -> ColumnTransformer:
     """Return imputation, one-hot coding and scaling for a table's columns.
 
-    Numbers: median for missing values, then mean 0 and variance 1. Booleans: the more
-    frequent value. Categories: one column each, a missing value is a category, categories
-    beyond the 60 most frequent share one. It is fitted with the model, so it learns from the
-    records the model learns from and from no others.
+    Missing numbers become the median, and numbers get mean 0 and variance 1. Missing booleans
+    become the more frequent value. Categories get one column each; a missing value is a category,
+    and categories beyond the 60 most frequent share a column. The preprocessing is fitted with
+    the model, so it learns from the records that the model learns from and from no others.
+
+    Parameters
+    ----------
+    schema : Schema
+        What the columns hold.
+    coded : bool
+        Whether categories are already numbers, as :meth:`EstimatorTrainer.prepared` returns them.
     """
     steps: list[tuple[str, Any, list[str]]] = []
     numeric = schema.names(ColumnKind.NUMERIC)
@@ -44,22 +60,21 @@ def standard_preprocessing(schema: Schema) -> ColumnTransformer:
         fill = SimpleImputer(strategy="most_frequent", keep_empty_features=True)
         steps.append(("boolean", fill, boolean))
     if categorical:
-        code = make_pipeline(
-            SimpleImputer(
-                strategy="constant", fill_value="(missing)", keep_empty_features=True
-            ),
-            OneHotEncoder(
-                handle_unknown="infrequent_if_exist",
-                max_categories=60,
-                sparse_output=False,
-            ),
+        one_hot = OneHotEncoder(
+            handle_unknown="infrequent_if_exist",
+            max_categories=MOST_CATEGORIES,
+            sparse_output=False,
         )
+        fill = SimpleImputer(
+            strategy="constant", fill_value=MISSING_CATEGORY, keep_empty_features=True
+        )
+        code = one_hot if coded else make_pipeline(fill, one_hot)
         steps.append(("categorical", code, categorical))
     return ColumnTransformer(steps, sparse_threshold=0.0)
 
 
 def wants_raw_columns(estimator: object) -> bool:
-    """Whether an estimator is a pipeline that treats the raw columns itself."""
+    """Whether an estimator is a pipeline that preprocesses the raw columns itself."""
     return (
         isinstance(estimator, Pipeline)
         and len(estimator.steps) > 0
@@ -68,26 +83,26 @@ def wants_raw_columns(estimator: object) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EstimatorTrainer:
+class EstimatorTrainer(PlainTrainer):
     """Train a fresh estimator on a table.
 
     Parameters
     ----------
     make : callable
         Returns a new, unfitted estimator with ``fit`` and ``predict_proba`` or
-        ``decision_function``.
+        ``decision_function``; or a regression model, which scikit-learn's tags must say.
     recipe : str
-        Description from which the estimator can be made again.
+        Description from which the estimator can be built again.
     preprocess : bool
         Whether :func:`standard_preprocessing` goes before the estimator.
-    source : str
-        Hash of the user's own code behind ``make``, if there is any.
+    code : Content, optional
+        Parameters and code behind ``make``; by default the code of the callable itself.
     """
 
     make: Callable[[], Any]
     recipe: str
     preprocess: bool = True
-    source: str = ""
+    code: Content | None = None
 
     @classmethod
     def of(cls, estimator: Any, *, preprocess: bool) -> "EstimatorTrainer":
@@ -96,23 +111,45 @@ class EstimatorTrainer:
             make=_Clone(estimator),
             recipe=_describe(estimator),
             preprocess=preprocess and not wants_raw_columns(estimator),
+            code=content_of(estimator),
         )
 
-    def train(self, table: Table, *, seed: int) -> FittedProduct:
+    def content(self) -> Content:
+        """Return the recipe, whether columns are preprocessed, and the code of the estimator."""
+        code = code_of(self.make) if self.code is None else self.code
+        return content_of(self.recipe, self.preprocess) + code
+
+    @property
+    def quantity(self) -> bool:
+        """Whether products predict a quantity: they do if the estimator says that it is a regression model."""
+        return declares_quantity(self._seeded(0))
+
+    def train(self, table: Table, *, seed: int) -> FittedProduct | FittedRegressor:
         """Fit preprocessing and estimator on all records, in their order.
 
-        Every ``random_state`` of the estimator is set to ``seed``.
+        Every ``random_state`` of the estimator is set to ``seed``. A table whose target is a quantity gives
+        a :class:`FittedRegressor`.
 
         Raises
         ------
         TrainerFailed
-            If the estimator raises; its own message is kept.
+            If the estimator raises; the error quotes its message.
+        InvalidPredictions
+            If the estimator predicts a class and the target is a quantity, or the reverse.
         """
         estimator = self._seeded(seed)
+        if table.is_quantity and not declares_quantity(estimator):
+            raise InvalidPredictions(
+                f"the target is a quantity, but the trainer {self.recipe} does not say that it is a regression model; choose "
+                "one, or let your own class derive from sklearn.base.RegressorMixin."
+            )
         if self.preprocess:
             estimator = Pipeline(
                 [
-                    ("prepare", standard_preprocessing(table.schema)),
+                    (
+                        "prepare",
+                        standard_preprocessing(table.schema, coded=_is_coded(table)),
+                    ),
                     ("model", estimator),
                 ]
             )
@@ -127,6 +164,10 @@ class EstimatorTrainer:
                     f"the trainer {self.recipe} raised {type(error).__name__}: {first_line(error)}; "
                     "try it on this table outside reticent first."
                 ) from error
+        # Only the kinds are stored, because a message could quote cells of the table.
+        kinds = tuple(sorted({w.category.__name__ for w in caught}))
+        if table.is_quantity:
+            return FittedRegressor(estimator=estimator, warnings=kinds)
         if not hasattr(estimator, "predict_proba") and not hasattr(
             estimator, "decision_function"
         ):
@@ -138,9 +179,24 @@ class EstimatorTrainer:
             estimator=estimator,
             classes=table.classes,
             learned=table.classes,
-            # Kinds only: a message could quote cells of the table.
-            warnings=tuple(sorted({w.category.__name__ for w in caught})),
+            warnings=kinds,
         )
+
+    def prepared(self, table: Table) -> Table:
+        """Return the table with its categories numbered in alphabetical order, so that each of many models encodes them faster.
+
+        Each model still learns from its members which categories there are and how frequent they are.
+        """
+        names = table.schema.names(ColumnKind.CATEGORICAL)
+        if not self.preprocess or not names or _is_coded(table):
+            return table
+        numbered = {
+            name: pd.Categorical(
+                table.features[name].fillna(MISSING_CATEGORY).astype(str)
+            ).codes.astype(np.float64)
+            for name in names
+        }
+        return replace(table, features=table.features.assign(**numbered))
 
     def _seeded(self, seed: int) -> Any:
         try:
@@ -149,13 +205,13 @@ class EstimatorTrainer:
             raise
         except Exception as error:
             raise TrainerFailed(
-                f"the trainer {self.recipe} could not be made: {type(error).__name__}: {first_line(error)}; "
+                f"the trainer {self.recipe} could not be built: {type(error).__name__}: {first_line(error)}; "
                 "check its arguments."
             ) from error
         if not hasattr(estimator, "fit"):
             raise TrainerFailed(
-                f"the trainer {self.recipe} gives a {type(estimator).__name__} without a fit method; "
-                "return an estimator."
+                f"the trainer {self.recipe} gives a {type(estimator).__name__} without a fit method, so it cannot be "
+                "trained; return an estimator."
             )
         if hasattr(estimator, "get_params") and hasattr(estimator, "set_params"):
             names = [
@@ -168,6 +224,12 @@ class EstimatorTrainer:
         return estimator
 
 
+def _is_coded(table: Table) -> bool:
+    """Whether categories are already numbers; in a table that was just read they are text."""
+    names = table.schema.names(ColumnKind.CATEGORICAL)
+    return bool(names) and pd.api.types.is_numeric_dtype(table.features[names[0]])
+
+
 @dataclass(frozen=True)
 class _Clone:
     estimator: Any
@@ -177,12 +239,12 @@ class _Clone:
 
 
 def _describe(estimator: Any) -> str:
-    """Return an estimator's class and those parameters that differ from their defaults."""
+    """Return the class of an estimator and the parameters that differ from their defaults."""
     if not hasattr(estimator, "get_params"):
         return repr(estimator)
     try:
         defaults = type(estimator)().get_params(deep=False)
-    except TypeError:  # a parameter without a default, as of a pipeline
+    except TypeError:  # a parameter has no default, such as the steps of a pipeline
         defaults = {}
     changed = {
         name: value

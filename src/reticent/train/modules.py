@@ -1,12 +1,13 @@
-"""Train many modules of the user: stacked and vectorised where they can be, else one by one.
+"""Train many modules of the user: stacked and vectorised if they can be, else one by one.
 
 Each model has its own members, initialisation, batch order and dropout, all from its own seed,
-so a result does not depend on which models are trained together, nor, to float tolerance, on
+so a result does not depend on which models are trained together, nor, up to rounding, on
 whether they are.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from reticent.errors import InvalidInput
-from reticent.train._stack import Descent, Epoch, View, batch_order, members_of
 from reticent.train._trial import (
     Trial,
     is_convolution,
@@ -30,7 +30,8 @@ from reticent.train._vector import (
     stacked,
 )
 from reticent.train.losses import loss_of
-from reticent.train.recipes import SGD, Training
+from reticent.train.recipes import Training
+from reticent.train.stacking import Descent, Epoch, View, batch_order, members_of
 
 __all__ = [
     "Modules",
@@ -41,7 +42,7 @@ __all__ = [
     "wants_channels_last",
 ]
 
-_CHUNK = 1024  # records asked about at once: the layers' outputs stay small
+_CHUNK = 1024  # records predicted at once, so that the layers' outputs stay small
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +71,7 @@ class Modules:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What users should know of the training: that it could not be stacked, and why."""
+        """What users should know about the training: that it could not be stacked, and why."""
         if self.stackable:
             return ()
         return (f"models are trained one by one: {self.why}",)
@@ -85,7 +86,7 @@ class Modules:
         )
 
     def probabilities(self, inputs: Tensor) -> NDArray[np.float32]:
-        """Return the answers of all modules on all records, shape (M, n, c).
+        """Return the class probabilities of all modules for all records, shape (M, n, c).
 
         Parameters
         ----------
@@ -119,13 +120,14 @@ def train_modules(
 ) -> Modules:
     """Train one module per mask, all in one pass or one after another.
 
-    What is made small is the mean of the recipe's loss over the records of a batch. Stacked models are filled up to equal batches with records of weight 0. If a layer is a batch norm, a last
-    batch of a single record is left out, because it has no spread.
+    Each step lowers the mean of the recipe's loss over the records of a batch. The batches of stacked models are padded to
+    equal sizes with records of weight 0. If a layer is a batch norm, a last batch of a single record is left out, because
+    it has no spread.
 
     Parameters
     ----------
     make : callable
-        Returns a fresh module; what it draws from PyTorch's common generator follows the
+        Returns a new module; what it draws from PyTorch's global generator depends on the
         model's seed.
     inputs : Tensor of float, shape (n, ...)
         Records: rows of a table, images, whatever the module takes.
@@ -134,7 +136,7 @@ def train_modules(
     masks : array of bool, shape (M, n)
         Members of each model.
     seeds : sequence of int
-        Seed of each model: initialisation, then orders and dropout.
+        Seed of each model: initialisation, then batch orders and dropout.
     recipe : Training
         Epochs, batches, optimiser, weight decay, loss.
     together : bool, optional
@@ -160,9 +162,9 @@ def train_modules(
     if trial.obstacle is not None:
         why = trial.obstacle.why
     elif together is not None:
-        why = "as was asked for"
+        why = "the caller asked for it"
     else:
-        why = trial.slow or "no layer stands against it, and it is faster"
+        why = trial.slow or "every layer can be stacked, and it is faster"
     fit = _train_stacked if chosen else _train_each
     modules = fit(make, view, members, seeds, recipe, trial)
     return Modules(
@@ -180,7 +182,7 @@ def trial_of(
     seed: int,
     recipe: Training,
 ) -> Trial:
-    """Return what three members of the first model show about the modules."""
+    """Return what a trial with three members of the first model shows about the modules."""
     rows = members[torch.arange(3) % len(members)]
     records, targets = view.of(0).batch(rows[None])
     classes = targets.shape[-1]
@@ -203,12 +205,12 @@ def _train_stacked(
     trial: Trial,
 ) -> list[nn.Module]:
     example = view.inputs[:1]
-    made = [made_with(make, int(seed), example) for seed in seeds]
-    modules = [module for module, _ in made]
-    generators = [generator for _, generator in made]
+    pairs = [made_with(make, int(seed), example) for seed in seeds]
+    modules = [module for module, _ in pairs]
+    generators = [generator for _, generator in pairs]
     moving, fixed = stacked(modules)
     parameters = list(moving.values())
-    # Dimensions of one model: the first is the model.
+    # Only parameters with two or more dimensions decay; a stacked one has the models as an additional dimension.
     decays = [recipe.l2 if p.ndim > 2 else 0.0 for p in parameters]
     descent = Descent(parameters, recipe.optimiser)
     frame = modules[0].train()
@@ -232,9 +234,9 @@ def _train_stacked(
                 _descend(descent, list(slopes.values()), decays, epoch.active(start))
     with torch.no_grad():
         for k, module in enumerate(modules):
-            own = dict(module.named_parameters())
+            trained = dict(module.named_parameters())
             for name, stack in moving.items():
-                own[name].copy_(stack[k])
+                trained[name].copy_(stack[k])
     return modules
 
 
@@ -246,10 +248,10 @@ def _descend(
 ) -> None:
     descent.begin(active)
     for slot, (slope, decay) in enumerate(zip(slopes, decays, strict=True)):
-        whole = slope
+        gradient = slope
         if decay > 0:
-            whole = slope.add(descent.parameters[slot], alpha=decay)
-        descent.follow(slot, whole, active)
+            gradient = slope.add(descent.parameters[slot], alpha=decay)
+        descent.follow(slot, gradient, active)
 
 
 def _kept(
@@ -259,7 +261,7 @@ def _kept(
     width: int,
     generators: Sequence[torch.Generator],
 ) -> Kept:
-    """Return what dropout keeps in one step, (M, width, ...) a call, from each model's generator."""
+    """Return what dropout keeps in one step, (M, width, ...) per call, drawn from each model's generator."""
     shapes = trial.kept or ()
     kept = [
         [torch.ones(len(counts), width, *shape) for shape in calls] for calls in shapes
@@ -283,7 +285,7 @@ def _train_each(
     for k, seed in enumerate(seeds):
         module, generator = made_with(make, int(seed), view.inputs[:1])
         with torch.random.fork_rng(devices=[]):
-            # For layers that draw for themselves: another stream than that of the orders.
+            # Layers that draw at random use another stream than the batch orders.
             torch.manual_seed(generator.initial_seed() + 1)
             _train_one(module, generator, view.of(k), members[k], recipe, trial)
         modules.append(module)
@@ -321,28 +323,24 @@ def _train_one(
 
 
 def optimiser_of(module: nn.Module, recipe: Training) -> torch.optim.Optimizer:
-    """Return PyTorch's optimiser of a module's trained parameters, as a recipe asks for it."""
+    """Return PyTorch's optimiser for a module's trained parameters, with the settings of a recipe."""
     trained = [p for p in module.parameters() if p.requires_grad]
-    groups = [{"params": trained, "weight_decay": 0.0}]
+    groups: list[dict[str, Any]] = [{"params": trained, "weight_decay": 0.0}]
     if recipe.l2 > 0:
         groups = [
             {"params": [p for p in trained if p.ndim >= 2], "weight_decay": recipe.l2},
             {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
         ]
-    how = recipe.optimiser
-    if isinstance(how, SGD):
-        return torch.optim.SGD(groups, lr=how.rate, momentum=how.momentum)
-    betas = (how.beta_1, how.beta_2)
-    return torch.optim.Adam(groups, lr=how.rate, betas=betas, eps=how.epsilon)
+    return recipe.optimiser.of_torch(groups)
 
 
 def wants_channels_last(inputs: Tensor, module: nn.Module) -> bool:
-    """Whether images go through convolutions: these are faster with the channels innermost."""
+    """Whether the inputs are images for convolutions, which are faster with the channels innermost."""
     return inputs.ndim == 4 and any(is_convolution(layer) for layer in module.modules())
 
 
 def laid_out(inputs: Tensor, module: nn.Module) -> Tensor:
-    """Return the inputs with channels innermost where that is faster."""
+    """Return the inputs with the channels innermost if that is faster."""
     if wants_channels_last(inputs, module):
         return inputs.contiguous(memory_format=torch.channels_last)
     return inputs

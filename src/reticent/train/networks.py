@@ -1,12 +1,12 @@
-"""Train networks on tables: encoding, one model, or a whole pool in few passes."""
+"""Train networks on tables: the encoding, one model, or a whole pool in few passes."""
 
 import functools
 import itertools
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,41 +24,44 @@ from reticent.product import (
     NetworkProduct,
     must_be_storable,
 )
-from reticent.train._groups import answer_groups, fitting_size, one_torch_thread
+from reticent.run import Content, code_of, content_of
+from reticent.train._plain import PlainTrainer, must_fit
+from reticent.train.memory import fitting_size, one_torch_thread
 from reticent.train.models import first_line
-from reticent.train.recipes import (
-    SGD,
-    Adam,
-    Network,
-    Training,
-)
+from reticent.train.recipes import CROSS_ENTROPY, Network, Training
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from reticent.train.engine import Networks
     from reticent.train.modules import Modules
 
 __all__ = [
+    "Encoded",
     "ModuleTrainer",
     "NetworkTrainer",
-    "Seen",
     "Stackable",
     "as_trainer_failure",
+    "module_product",
     "need_torch",
     "network_product",
     "one_hot",
+    "standardised",
+    "target_scales",
 ]
 
-# Models per pass: more leave the processor's cache, and how many that are depends on how
-# many numbers a layer makes of a batch (benchmarks/engine.py).
-FEW, MANY, SMALL = 25, 50, 4096
-PIECE = 4096  # records asked about at once, so that what a model sees of them stays in cache
+# Eight, because two processes must both have work in a pool of 16. Per model-step that takes 1.3 times as long as 50 at
+# once for networks with 8 hidden units, 1.1 times with 32 or 64, and less time from 256 on, where more models leave the
+# processor's cache; for small modules 1.9 times (`_together` and `_modules` of benchmarks/engine.py with 4 to 50 models).
+MODELS_PER_PASS = 8
+PIECE = 4096  # records predicted at once, so that a piece of the inputs stays in the processor's cache
+
+Models = TypeVar("Models", "Networks", "Modules")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
-    """What models see of records: the numbers, and each model's centre and scale of them."""
+class Encoded:
+    """Records as models see them: the encoded numbers, and the centre and scale of each model."""
 
     encoder: Encoder
     matrix: NDArray[np.float32]
@@ -67,15 +70,8 @@ class Seen:
     warnings: tuple[str, ...] = ()
 
 
-class Stackable(ABC):
-    """What trainers of networks share: one model, or groups of them, one group a process."""
-
-    recipe: str
-
-    @property
-    def together(self) -> int:
-        """How many models are best trained in one pass."""
-        return FEW
+class Stackable(PlainTrainer, Generic[Models]):
+    """What trainers of networks share: they train one model, or several in one pass."""
 
     def train_many(
         self,
@@ -83,72 +79,90 @@ class Stackable(ABC):
         masks: NDArray[np.bool_],
         seeds: NDArray[np.int64],
         *,
-        workers: int,
         memory: float = 2.0,
-    ) -> NDArray[np.float32]:
+    ) -> NDArray[Any]:
         """Return the answers of one model per mask on all records, shape (M, n, c).
 
-        Groups of models are trained in one pass each, or one by one if they cannot be stacked, one group a
-        process, as large as the memory (in gigabytes, for all processes) allows.
+        The models are trained in one pass, or in several if they do not fit into the memory (in gigabytes), or one
+        by one if they cannot be stacked.
         """
-        size = fitting_size(
-            self.together,
-            each=self._bytes(table, masks, seeds),
-            models=len(masks),
-            workers=workers,
-            memory=memory,
-        )
-        answer = functools.partial(self._answer_group, table)
-        return answer_groups(answer, masks, seeds, size=size, workers=workers)
-
-    def _answer_group(
-        self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
-    ) -> NDArray[np.float32]:
-        """Return the answers of one group of models, (M, n, c)."""
+        must_fit(table, masks, seeds)
+        self._must_predict_target_of(table)
         need_torch()
-        seen = self._see(table, masks, seeds)
+        each = self._bytes(table, masks, seeds)
+        size = fitting_size(len(masks), each=each, memory=memory)
+        return np.concatenate(
+            [
+                self._answer(
+                    table, masks[start : start + size], seeds[start : start + size]
+                )
+                for start in range(0, len(masks), size)
+            ]
+        )
+
+    def _answer(
+        self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
+    ) -> NDArray[Any]:
+        """Return the answers of the models of one pass, (M, n, c)."""
+        encoded = self._encode(table, masks, seeds)
         answers = np.empty(
             (len(masks), len(table), len(table.classes)), dtype=np.float32
         )
         with one_torch_thread():
-            made = self._fit(seen, table, masks, [int(seed) for seed in seeds])
+            models = self._fit(encoded, table, masks, [int(seed) for seed in seeds])
             for k in range(len(masks)):
                 answers[k] = _answers(
-                    made.of(k), seen.matrix, seen.centres[k], seen.scales[k]
+                    models.of(k).probabilities,
+                    encoded.matrix,
+                    encoded.centres[k],
+                    encoded.scales[k],
                 )
         return answers
 
-    def _trained(self, table: Table, seed: int) -> "tuple[Seen, Networks | Modules]":
-        """Return what one model on all records sees, and the model."""
-        need_torch()
-        everyone = np.ones((1, len(table)), dtype=bool)
-        seen = self._see(table, everyone, np.array([seed]))
-        with one_torch_thread():
-            return seen, self._fit(seen, table, everyone, [seed])
+    def _must_predict_target_of(self, table: Table) -> None:
+        if self.quantity != table.is_quantity:
+            raise InvalidPredictions(
+                f"the trainer {self.recipe} predicts a {'quantity' if self.quantity else 'class'}, but the table's target is a "
+                f"{'quantity' if table.is_quantity else 'class'}; choose a trainer for this target, such as "
+                f"reticent.Network(quantity={table.is_quantity})."
+            )
 
-    def _see(
+    def _trained(self, table: Table, seed: int) -> tuple[Encoded, Models]:
+        """Return a model trained on all records, after what it sees of them."""
+        need_torch()
+        self._must_predict_target_of(table)
+        everyone = np.ones((1, len(table)), dtype=bool)
+        encoded = self._encode(table, everyone, np.array([seed]))
+        with one_torch_thread():
+            return encoded, self._fit(encoded, table, everyone, [seed])
+
+    def _encode(
         self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
-    ) -> Seen:
-        encoder = Encoder.of(table)
+    ) -> Encoded:
+        encoder = self._encoder(table)
         matrix = encoder.matrix(table.features)
         centres, scales = encoder.standardisation(matrix, masks)
-        return Seen(encoder=encoder, matrix=matrix, centres=centres, scales=scales)
+        return Encoded(encoder=encoder, matrix=matrix, centres=centres, scales=scales)
+
+    def _encoder(self, table: Table) -> Encoder:
+        """Return the encoder that turns the columns of a table into numbers."""
+        return Encoder.of(table)
 
     @abstractmethod
     def _bytes(
         self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
     ) -> int:
-        """Return what one more model adds to a pass."""
+        """Return the bytes that one more model adds to a pass."""
 
     @abstractmethod
     def _fit(
-        self, seen: Seen, table: Table, masks: NDArray[np.bool_], seeds: list[int]
-    ) -> "Networks | Modules":
+        self, encoded: Encoded, table: Table, masks: NDArray[np.bool_], seeds: list[int]
+    ) -> Models:
         """Return trained models, one per mask."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkTrainer(Stackable):
+class NetworkTrainer(Stackable["Networks"]):
     """Train multilayer perceptrons on a table; needs the extra ``torch``.
 
     Parameters
@@ -156,114 +170,149 @@ class NetworkTrainer(Stackable):
     network : Network
         Shape and training.
     recipe : str
-        Description from which the trainer can be made again.
+        Description from which the trainer can be built again.
+    chunk : int
+        Number of networks that are trained in one pass. An experiment with hundreds of small networks may use more.
     """
 
     network: Network
     recipe: str
+    chunk: int = MODELS_PER_PASS
+
+    def content(self) -> Content:
+        """Return the shape and training of the network."""
+        return content_of(repr(self.network))
 
     @property
-    def together(self) -> int:
-        """How many models are best trained in one pass."""
-        return MANY if sum(self.network.hidden) * self.network.batch <= SMALL else FEW
+    def quantity(self) -> bool:
+        """Whether products predict a quantity."""
+        return self.network.quantity
 
     def train(self, table: Table, *, seed: int) -> NetworkProduct:
         """Return a network trained on all records of a table."""
-        seen, made = self._trained(table, seed)
-        return network_product(seen, made, table)
+        encoded, networks = self._trained(table, seed)
+        product = network_product(encoded, networks, table)
+        if not self.quantity:
+            return product
+        centre, scale = target_scales(table, np.ones((1, len(table)), dtype=bool))
+        return replace(
+            product, target_centre=float(centre[0]), target_scale=float(scale[0])
+        )
+
+    def _answer(
+        self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
+    ) -> NDArray[Any]:
+        """Return the answers of the models of one pass, (M, n, c), or (M, n, 1) for a quantity."""
+        if not self.quantity:
+            return super()._answer(table, masks, seeds)
+        encoded = self._encode(table, masks, seeds)
+        centres, scales = target_scales(table, masks)
+        answers = np.empty((len(masks), len(table), 1))
+        with one_torch_thread():
+            models = self._fit(encoded, table, masks, [int(seed) for seed in seeds])
+            for k in range(len(masks)):
+                values = _answers(
+                    models.of(k).values,
+                    encoded.matrix,
+                    encoded.centres[k],
+                    encoded.scales[k],
+                )
+                answers[k] = centres[k] + scales[k] * values.astype(np.float64)
+        return answers
 
     def _bytes(
         self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
     ) -> int:
-        inputs, classes = Encoder.of(table).width, len(table.classes)
+        inputs, classes = Encoder.of(table).width, len(table.classes) or 1
         sizes = [inputs, *self.network.hidden, classes]
         parameters = sum(
             (below + 1) * above for below, above in itertools.pairwise(sizes)
         )
-        kept = sum(self.network.hidden) * len(table) if self.network.dropout else 0
+        dropped = sum(self.network.hidden) * len(table) if self.network.dropout else 0
         return 4 * (
-            # Parameters and gradients; activations and deltas; the batch as it is and as
-            # the model sees it.
-            (2 + _memories(self.network.optimiser)) * parameters
+            # Parameters, gradients and the optimiser's memories; activations and deltas; the batch before
+            # and after it is standardised; what dropout keeps; the answers.
+            (2 + self.network.optimiser.memories) * parameters
             + 2 * self.network.batch * sum(sizes)
             + 2 * self.network.batch * inputs
-            + kept
+            + dropped
             + len(table) * classes
         )
 
     def _fit(
-        self, seen: Seen, table: Table, masks: NDArray[np.bool_], seeds: list[int]
-    ) -> "Networks | Modules":
+        self, encoded: Encoded, table: Table, masks: NDArray[np.bool_], seeds: list[int]
+    ) -> "Networks":
         import torch
 
         from reticent.train.engine import train_networks
 
+        targets = standardised(table, masks) if self.quantity else one_hot(table)
         return train_networks(
-            torch.from_numpy(seen.matrix),
-            torch.from_numpy(one_hot(table)),
+            torch.from_numpy(encoded.matrix),
+            torch.from_numpy(targets),
             masks,
             seeds,
             self.network,
-            centres=torch.from_numpy(seen.centres),
-            scales=torch.from_numpy(seen.scales),
+            centres=torch.from_numpy(encoded.centres),
+            scales=torch.from_numpy(encoded.scales),
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModuleTrainer(Stackable):
+class ModuleTrainer(Stackable["Modules"]):
     """Train modules of the user on a table; needs the extra ``torch``.
 
     Parameters
     ----------
     make : callable
-        Called with the number of inputs and the number of classes, returns a fresh
+        Called with the number of inputs and the number of classes; returns a new
         ``torch.nn.Module`` from (batch, inputs) to (batch, classes) logits.
     training : Training
-        How it is trained.
+        How the module is trained.
     recipe : str
-        Description from which the trainer can be made again.
-    source : str
-        Hash of the user's own code behind ``make``, if it is known.
+        Description from which the trainer can be built again.
+    chunk : int
+        Number of modules that are trained in one pass, if they can be stacked.
+    code : Content, optional
+        The user's code behind ``make``; by default the code of the callable itself.
     """
 
     make: Callable[[int, int], "nn.Module"]
     training: Training
     recipe: str
-    source: str = ""
+    chunk: int = MODELS_PER_PASS
+    code: Content | None = None
+
+    def content(self) -> Content:
+        """Return the training, and the code of the module and of its loss."""
+        content = content_of(repr(self.training))
+        content += code_of(self.make) if self.code is None else self.code
+        loss = self.training.loss
+        return content if loss == CROSS_ENTROPY else content + code_of(loss)
 
     def train(self, table: Table, *, seed: int) -> ModuleProduct:
         """Return a module trained on all records of a table.
 
-        If modules of this kind cannot be stacked, the product's warnings say so and why: a
-        pool of them takes longer.
+        If modules of this kind cannot be stacked, the product's warnings say so and why, because
+        a pool of them takes longer.
         """
-        from reticent.train.modules import Modules
-
-        seen, made = self._trained(table, seed)
-        assert isinstance(made, Modules)
-        return ModuleProduct(
-            encoder=seen.encoder,
-            module=made.modules[0],
-            centre=seen.centres[0],
-            scale=seen.scales[0],
-            classes=table.classes,
-            warnings=(*made.warnings, *seen.warnings),
-        )
+        encoded, modules = self._trained(table, seed)
+        return module_product(encoded, modules, table)
 
     def must_be_storable(self, table: Table) -> None:
-        """Refuse a module that cannot be saved, before it is trained for long.
+        """Refuse a module that cannot be saved, before time is spent on training it.
 
         Raises
         ------
         OutputRefused
-            If it does something that cannot be written down without code.
+            If the module does something that cannot be written down without code.
         """
         need_torch()
         import torch
 
         from reticent.train._trial import made_with
 
-        inputs, classes = Encoder.of(table).width, len(table.classes)
+        inputs, classes = self._encoder(table).width, len(table.classes)
         with as_trainer_failure(self.recipe), one_torch_thread():
             make = functools.partial(self.make, inputs, classes)
             module, _ = made_with(make, 0, torch.zeros(1, inputs))
@@ -272,14 +321,14 @@ class ModuleTrainer(Stackable):
     def _bytes(
         self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
     ) -> int:
-        """Return what one more model adds to a pass, from a trial with a few members."""
+        """Return the bytes that one more model adds to a pass, from a trial with a few members."""
         need_torch()
         import torch
 
-        from reticent.train._stack import View
         from reticent.train.modules import trial_of
+        from reticent.train.stacking import View
 
-        encoder, few = Encoder.of(table), np.flatnonzero(masks[0])[:3]
+        encoder, few = self._encoder(table), np.flatnonzero(masks[0])[:3]
         matrix = encoder.matrix(table.features.iloc[few])
         view = View(
             inputs=torch.from_numpy(np.nan_to_num(matrix)),
@@ -291,66 +340,77 @@ class ModuleTrainer(Stackable):
                 make, view, torch.arange(len(few)), int(seeds[0]), self.training
             )
         return 4 * (
-            # Parameters in the module, stacked, and as gradients; layers' outputs and
-            # their gradients; the batch as it is and as the model sees it.
-            (3 + _memories(self.training.optimiser)) * trial.parameters
+            # Parameters in the module, stacked, and as gradients, and the optimiser's memories; layers'
+            # outputs and their gradients; the batch before and after it is standardised; the answers.
+            (3 + self.training.optimiser.memories) * trial.parameters
             + 2 * self.training.batch * (trial.activations + encoder.width)
             + len(table) * len(table.classes)
         )
 
     def _fit(
-        self, seen: Seen, table: Table, masks: NDArray[np.bool_], seeds: list[int]
-    ) -> "Networks | Modules":
+        self, encoded: Encoded, table: Table, masks: NDArray[np.bool_], seeds: list[int]
+    ) -> "Modules":
         import torch
 
         from reticent.train.modules import train_modules
 
         with as_trainer_failure(self.recipe):
             return train_modules(
-                functools.partial(self.make, seen.matrix.shape[1], len(table.classes)),
-                torch.from_numpy(seen.matrix),
+                functools.partial(
+                    self.make, encoded.matrix.shape[1], len(table.classes)
+                ),
+                torch.from_numpy(encoded.matrix),
                 torch.from_numpy(one_hot(table)),
                 masks,
                 seeds,
                 self.training,
-                centres=torch.from_numpy(seen.centres),
-                scales=torch.from_numpy(seen.scales),
+                centres=torch.from_numpy(encoded.centres),
+                scales=torch.from_numpy(encoded.scales),
             )
 
 
 def network_product(
-    seen: Seen, made: "Networks | Modules", table: Table
+    encoded: Encoded, networks: "Networks", table: Table
 ) -> NetworkProduct:
-    """Return the first of trained networks as a product."""
-    from reticent.train.engine import Networks
-
-    assert isinstance(made, Networks)
+    """Return the first of the trained networks as a product."""
     return NetworkProduct(
-        encoder=seen.encoder,
-        centre=seen.centres[0],
-        scale=seen.scales[0],
-        weights=tuple(w[0].numpy() for w in made.weights),
-        biases=tuple(b[0, :, 0].numpy() for b in made.biases),
-        activation=made.activation,
+        encoder=encoded.encoder,
+        centre=encoded.centres[0],
+        scale=encoded.scales[0],
+        weights=tuple(w[0].numpy() for w in networks.weights),
+        biases=tuple(b[0, :, 0].numpy() for b in networks.biases),
+        activation=networks.activation,
         classes=table.classes,
-        warnings=(*made.warnings, *seen.warnings),
+        warnings=(*networks.warnings, *encoded.warnings),
+    )
+
+
+def module_product(encoded: Encoded, modules: "Modules", table: Table) -> ModuleProduct:
+    """Return the first of the trained modules as a product."""
+    return ModuleProduct(
+        encoder=encoded.encoder,
+        module=modules.modules[0],
+        centre=encoded.centres[0],
+        scale=encoded.scales[0],
+        classes=table.classes,
+        warnings=(*modules.warnings, *encoded.warnings),
     )
 
 
 def _answers(
-    made: "Networks | Modules",
+    ask: "Callable[[Tensor], NDArray[np.float32]]",
     matrix: NDArray[np.float32],
     centre: NDArray[np.float32],
     scale: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    """Return the probabilities of one model, (n, c)."""
+    """Return what one model answers for all records, (n, outputs)."""
     import torch
 
     pieces = []
     for start in range(0, len(matrix), PIECE):
-        seen = (matrix[start : start + PIECE] - centre) / scale
-        np.nan_to_num(seen, copy=False)
-        pieces.append(made.probabilities(torch.from_numpy(seen))[0])
+        inputs = (matrix[start : start + PIECE] - centre) / scale
+        np.nan_to_num(inputs, copy=False)
+        pieces.append(ask(torch.from_numpy(inputs))[0])
     answers: NDArray[np.float32] = np.concatenate(pieces)
     if not np.isfinite(answers).all():
         bad = int((~np.isfinite(answers)).any(axis=1).sum())
@@ -362,19 +422,33 @@ def _answers(
 
 
 def one_hot(table: Table) -> NDArray[np.float32]:
-    """Return the classes of records as probabilities."""
-    return np.eye(len(table.classes), dtype=np.float32)[table.target]
+    """Return the classes of records as one-hot probabilities."""
+    identity = np.eye(len(table.classes), dtype=np.float32)
+    return np.asarray(identity[table.target], dtype=np.float32)
 
 
-def _memories(optimiser: SGD | Adam) -> int:
-    """Return how many numbers an optimiser remembers of a parameter."""
-    if isinstance(optimiser, Adam):
-        return 2
-    return int(optimiser.momentum > 0)
+def target_scales(
+    table: Table, masks: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the mean and standard deviation of a quantity over each model's members, both of shape (M,).
+
+    If all members have the same value, the deviation is 1.
+    """
+    members = [table.target[mask] for mask in masks]
+    scales = np.array([values.std() for values in members])
+    centres = np.array([values.mean() for values in members])
+    return centres, np.where(scales > 0, scales, 1.0)
+
+
+def standardised(table: Table, masks: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Return a quantity as each model learns it, with mean 0 and variance 1 over its members, (M, n, 1)."""
+    centres, scales = target_scales(table, masks)
+    values = (table.target - centres[:, None]) / scales[:, None]
+    return values[..., None].astype(np.float32)
 
 
 def need_torch() -> None:
-    """Say what is missing if PyTorch is."""
+    """Refuse to go on if PyTorch is not installed, and say how to install it."""
     try:
         import torch  # noqa: F401
     except ImportError as error:
@@ -385,7 +459,7 @@ def need_torch() -> None:
 
 @contextmanager
 def as_trainer_failure(recipe: str) -> Iterator[None]:
-    """Let what the user's module raises end as a failure of the trainer."""
+    """Turn what the user's module raises into a failure of the trainer."""
     try:
         yield
     except ReticentError:

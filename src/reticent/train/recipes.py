@@ -1,55 +1,168 @@
-"""Recipes of networks: plain descriptions, which need no PyTorch."""
+"""Recipes of networks: plain descriptions, which can be written and read without PyTorch."""
 
 import itertools
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reticent.errors import InvalidInput
 from reticent.train.private.clipping import Clip, Clipping
 
-STEPS_PER_EPOCH = 20  # a batch of a twentieth of the records, up to the largest
-SMALLEST_BATCH, LARGEST_BATCH = 16, 8192
-CROSS_ENTROPY = "cross_entropy"
-
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+    from torch.optim import Optimizer
+
     from reticent.account import Course, Mechanism, PrivateTraining, Relation
+
+    # Changes the memory m of this number to ``keep m + share value``, and returns it.
+    Remember = Callable[[int, float, Tensor, float], Tensor]
 
 __all__ = [
     "CROSS_ENTROPY",
     "SGD",
     "Adam",
+    "Adaptation",
+    "AdaptedModule",
     "Module",
     "Network",
     "Private",
     "PrivateModule",
     "PrivateNetwork",
     "Training",
+    "check_kernels",
     "fitting_batch",
 ]
+
+# A batch of a twentieth of the records: larger ones drown the noise of a private step better, smaller ones leave more steps.
+STEPS_PER_EPOCH = 20
+SMALLEST_BATCH = 16  # a smaller sum would be mostly noise
+LARGEST_BATCH = 8192  # a larger one takes longer and gains little
+CROSS_ENTROPY = "cross_entropy"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SGD:
-    """Stochastic gradient descent, with momentum as in PyTorch: v = momentum v + g, W -= rate v."""
+    """Stochastic gradient descent, with momentum as in PyTorch: v = momentum v + g, W -= rate v.
+
+    Parameters
+    ----------
+    rate : float
+        Learning rate.
+    momentum : float
+        Share of the last step's direction that is kept; 0 for none.
+    """
 
     rate: float = 0.01
     momentum: float = 0.0
 
+    @property
+    def memories(self) -> int:
+        """Count of numbers that are remembered per parameter."""
+        return int(self.momentum > 0)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a step is just the rate times the gradient."""
+        return self.momentum == 0
+
+    @property
+    def turns_with_gradients(self) -> bool:
+        """Whether a rotation of the gradients rotates the steps in the same way."""
+        return True
+
+    def step(
+        self, gradient: "Tensor", remember: "Remember", steps: "Tensor"
+    ) -> "Tensor":
+        """Return the direction of a step of stacked models, to be multiplied by the rate.
+
+        Parameters
+        ----------
+        gradient : Tensor, shape (M, ...)
+            Gradient of one parameter.
+        remember : callable
+            Changes the memory m of a number to ``keep m + share value``, and returns it.
+        steps : Tensor, shape (M,)
+            Number of steps of each model, this one included.
+        """
+        if self.momentum == 0:
+            return gradient
+        return remember(0, self.momentum, gradient, 1.0)
+
+    def of_torch(self, groups: list[dict[str, Any]]) -> "Optimizer":
+        """Return PyTorch's optimiser with these settings for groups of parameters."""
+        from torch.optim import SGD
+
+        return SGD(groups, lr=self.rate, momentum=self.momentum)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Adam:
-    """Adam (Kingma & Ba, arXiv:1412.6980), with bias correction."""
+    """Adam (Kingma & Ba, arXiv:1412.6980), with bias correction.
+
+    Parameters
+    ----------
+    rate : float
+        Learning rate.
+    beta_1, beta_2 : float
+        Decay of the running mean and of the running mean square of gradients.
+    epsilon : float
+        Added to the root of the mean square, so that nothing is divided by zero.
+    """
 
     rate: float = 1e-3
     beta_1: float = 0.9
     beta_2: float = 0.999
     epsilon: float = 1e-8
 
+    @property
+    def memories(self) -> int:
+        """Count of numbers that are remembered per parameter: a mean and a mean square."""
+        return 2
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a step is just the rate times the gradient: no."""
+        return False
+
+    @property
+    def turns_with_gradients(self) -> bool:
+        """Whether a rotation of the gradients rotates the steps: no, because each element is scaled separately."""
+        return False
+
+    def step(
+        self, gradient: "Tensor", remember: "Remember", steps: "Tensor"
+    ) -> "Tensor":
+        """Return the direction of a step of stacked models, to be multiplied by the rate.
+
+        Parameters
+        ----------
+        gradient : Tensor, shape (M, ...)
+            Gradient of one parameter.
+        remember : callable
+            Changes the memory m of a number to ``keep m + share value``, and returns it.
+        steps : Tensor, shape (M,)
+            Number of steps of each model, this one included.
+        """
+        first = remember(0, self.beta_1, gradient, 1 - self.beta_1)
+        second = remember(1, self.beta_2, gradient**2, 1 - self.beta_2)
+        # A model that has not begun yet does not move, and must not divide by zero.
+        count = steps.clamp_min(1).view(-1, *[1] * (gradient.ndim - 1))
+        spread = (second / (1 - self.beta_2**count)).sqrt_().add_(self.epsilon)
+        return (first / (1 - self.beta_1**count)).div_(spread)
+
+    def of_torch(self, groups: list[dict[str, Any]]) -> "Optimizer":
+        """Return PyTorch's optimiser with these settings for groups of parameters."""
+        from torch.optim import Adam
+
+        betas = (self.beta_1, self.beta_2)
+        return Adam(groups, lr=self.rate, betas=betas, eps=self.epsilon)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
-    """The recipe of a multilayer perceptron, trained on cross-entropy.
+    """The recipe of a multilayer perceptron, trained on cross-entropy, or on squared error for a quantity.
 
     Parameters
     ----------
@@ -64,7 +177,10 @@ class Network:
     dropout : float
         Share of hidden units switched off per step, in [0, 1).
     activation : str
-        What hidden units do: ``"relu"`` or ``"tanh"``.
+        Activation function of the hidden units: ``"relu"`` or ``"tanh"``.
+    quantity : bool
+        Whether the network predicts a quantity: it then has one output, trained on half the squared
+        error of the target, which is standardised over each model's members.
     """
 
     hidden: tuple[int, ...] = (8,)
@@ -74,16 +190,17 @@ class Network:
     l2: float = 0.0
     dropout: float = 0.0
     activation: str = "relu"
+    quantity: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", tuple(self.hidden))  # a list is as good
+        object.__setattr__(self, "hidden", tuple(self.hidden))  # a list is fine too
         if self.epochs < 1 or self.batch < 1 or any(width < 1 for width in self.hidden):
             raise InvalidInput(
                 f"epochs ({self.epochs}), batch ({self.batch}) and widths {self.hidden} must be at least 1."
             )
         if not 0 <= self.dropout < 1 or self.l2 < 0:
             raise InvalidInput(
-                f"dropout is {self.dropout} and l2 is {self.l2}; dropout must lie in [0, 1) and l2 be at least 0."
+                f"dropout must be in [0, 1) and l2 at least 0, got {self.dropout} and {self.l2}."
             )
         if self.activation not in ("relu", "tanh"):
             raise InvalidInput(
@@ -92,9 +209,9 @@ class Network:
 
 
 def fitting_batch(rows: int) -> int:
-    """Return a batch for so many records: about a twentieth, a power of two, from 16 to 8192.
+    """Return a batch size for a number of records: about a twentieth, a power of two from 16 to 8192.
 
-    It follows from the public number of records alone, so that it betrays nothing.
+    It depends only on the number of records, which is public, so it betrays nothing.
 
     Examples
     --------
@@ -109,27 +226,27 @@ def fitting_batch(rows: int) -> int:
 class Private:
     """What makes a training differentially private (DP-SGD).
 
-    Each record takes part in a step with probability batch / rows, by itself; its gradient is treated, so that its
-    length is bounded; the sum over the batch gets normal noise and is divided by the constant ``batch``.
+    Each record independently takes part in a step with probability batch / rows. Its gradient is clipped, so that its
+    length is bounded. The sum over the batch gets normal noise and is divided by the constant ``batch``.
 
     Parameters
     ----------
     noise_multiplier : float
-        Standard deviation of the noise over the clipping's bound.
+        Standard deviation of the noise divided by the clipping's bound.
     clipping : Clipping
         What bounds a record's gradient.
     rows : int, optional
-        The public number of records. If it is not given, the number of members is taken, and
-        treated as public.
+        The public number of records; by default the number of members, which is then treated as
+        public.
     noise : str
-        ``"secret"``, from system entropy, for what may be released; ``"seeded"`` for experiments, which
-        carry no guarantee.
+        ``"secret"``, from system entropy, for products that may be released; ``"seeded"`` for experiments,
+        which carry no guarantee.
     domain : str, optional
-        File that declares the values of a table's columns. Without it they are learned, with noise.
+        File that declares the values of a table's columns. Without it they are learned with noise.
     domain_noise : float
-        Noise multiplier of what is learned of the domain.
+        Noise multiplier for learning the domain.
     domain_failure : float
-        Probability that what is learned of the domain betrays a record that stands alone.
+        Probability that the learned domain betrays a category that only one record has.
     """
 
     epochs: int
@@ -145,30 +262,44 @@ class Private:
     domain_failure: float = 1e-8
 
     def check(self) -> None:
-        """Refuse what would void the guarantee."""
+        """Refuse settings that would void the guarantee."""
         if not (self.noise_multiplier > 0 and math.isfinite(self.noise_multiplier)):
             raise InvalidInput(
-                f"the noise multiplier is {self.noise_multiplier}, but noise that protects is a positive number."
+                f"the noise multiplier must be positive and finite, got {self.noise_multiplier}, which protects nothing."
             )
         if self.noise not in ("secret", "seeded"):
             raise InvalidInput(
-                f"the noise {self.noise!r} is not known; use 'secret' for what may be released or 'seeded' for experiments."
+                f"the noise {self.noise!r} is not known; use 'secret' for products that may be released or 'seeded' for experiments."
             )
+        # The failure probability is part of delta, which must stay far below one over the number of records.
         if self.domain_noise <= 0 or not 0 < self.domain_failure < 1e-3:
             raise InvalidInput(
-                f"domain_noise is {self.domain_noise} and domain_failure {self.domain_failure}; the first must be positive and the second a "
-                "probability far below 0.001."
+                f"domain_noise must be positive and domain_failure a probability far below 0.001, got {self.domain_noise} and "
+                f"{self.domain_failure}."
             )
 
+    def objective(self) -> tuple[str, float]:
+        """Return the name of the loss, and the share of each target that is spread evenly over the classes."""
+        return CROSS_ENTROPY, 0.0
+
+    def caveats(self) -> tuple[str, ...]:
+        """Return the assumptions on which the guarantee of such a training rests."""
+        if self.noise == "secret":
+            return ()
+        return (
+            "the noise was drawn from a seed, so whoever knows the seed can subtract it: this product carries no guarantee; train it "
+            "again with noise from system entropy",
+        )
+
     def course(self, members: int) -> "Course":
-        """Return the number of steps and the sampling rate for so many members."""
+        """Return the number of steps and the sampling rate for a number of members."""
         from reticent.account import Course
 
         rows = self.rows or members
         return Course.of_epochs(rows=rows, batch=self.batch, epochs=self.epochs)
 
     def steps(self, members: int, relation: "Relation") -> "PrivateTraining":
-        """Return what the steps release about the records."""
+        """Return the mechanism of the steps."""
         from reticent.account import PrivateTraining
 
         course = self.course(members)
@@ -182,16 +313,16 @@ class Private:
     def mechanism(
         self, members: int, relation: "Relation", *, steps: int | None = None
     ) -> "Mechanism":
-        """Return all that is released about a table's records: the domain, if it is learned, and the steps.
+        """Return the mechanism of everything that is released about a table's records: the domain, if it is learned, and the steps.
 
         Parameters
         ----------
         members : int
-            Records of the table.
+            Number of records of the table.
         relation : Relation
             When tables are neighbours.
         steps : int, optional
-            Only so many of the steps.
+            Number of steps to count; by default all.
         """
         from reticent.account import Composition, Failure, Gaussian
 
@@ -217,10 +348,15 @@ class PrivateNetwork(Private, Network):
     def __post_init__(self) -> None:
         Network.__post_init__(self)
         self.check()
+        if self.quantity:
+            raise InvalidInput(
+                "quantity is True, but private networks can only predict classes; divide the target into classes, or train a "
+                "Network, which has no guarantee."
+            )
         if self.dropout:
             raise InvalidInput(
-                f"dropout is {self.dropout}, but in a private training one record would change what is dropped for others, "
-                "and the noise regularises already; leave it 0."
+                f"dropout must be 0 in a private training, got {self.dropout}: one record would change what is dropped for "
+                "others, and the noise already regularises."
             )
 
     def sizes(self, inputs: int, classes: int) -> tuple[int, ...]:
@@ -231,7 +367,7 @@ class PrivateNetwork(Private, Network):
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """How a module of the user is trained: a loss, in batches, one optimiser.
+    """How a module of the user is trained: with a loss, in batches, by one optimiser.
 
     Parameters
     ----------
@@ -241,10 +377,10 @@ class Training:
         How parameters follow gradients.
     l2 : float
         Weight decay: ``l2 W`` is added to the gradient of parameters with two or more
-        dimensions, so not to that of biases and scales of norms.
+        dimensions, so not to that of biases and of the scales of normalisation layers.
     loss : str
         ``"cross_entropy"``, or a function of the user as ``module:function``. It takes logits (batch, c) and class
-        probabilities (batch, c), and returns one loss per record (batch,), each of that record alone.
+        probabilities (batch, c), and returns one loss per record (batch,), which depends on that record alone.
     label_smoothing : float
         Share of each target that is spread evenly over the classes, in [0, 1).
     """
@@ -263,27 +399,31 @@ class Training:
             )
         if self.l2 < 0:
             raise InvalidInput(
-                f"l2 is {self.l2}, which would let weights grow; pass 0 or more."
+                f"l2 must be at least 0, got {self.l2}, which would let weights grow."
             )
         named = isinstance(self.loss, str) and ":" in self.loss
         if self.loss != CROSS_ENTROPY and not named:
             raise InvalidInput(
-                f"the loss {self.loss!r} is not known; write {CROSS_ENTROPY!r}, or a function of your own as 'module:function'."
+                f"the loss {self.loss!r} is not known; write {CROSS_ENTROPY!r}, or name your function as 'module:function'."
             )
         if not 0 <= self.label_smoothing < 1:
             raise InvalidInput(
-                f"label_smoothing is {self.label_smoothing}, but is a share of each target; it must lie in [0, 1)."
+                f"label_smoothing must be in [0, 1), got {self.label_smoothing}: it is a share of each target."
             )
+
+    def objective(self) -> tuple[str, float]:
+        """Return the name of the loss, and the share of each target that is spread evenly over the classes."""
+        return self.loss, self.label_smoothing
 
 
 @dataclass(frozen=True)
 class Module(Training):
-    """The recipe of a module that a function of the user makes, and of its training.
+    """The recipe of a module that a function of the user returns, and of its training.
 
     Parameters
     ----------
     make : str
-        The function, as ``module:function``; called with the number of inputs and of classes,
+        The function, as ``module:function``. Called with the numbers of inputs and classes,
         it returns a ``torch.nn.Module`` from (batch, inputs) to (batch, classes) logits.
 
     Examples
@@ -298,8 +438,94 @@ class Module(Training):
         super().__post_init__()
         if not isinstance(self.make, str) or ":" not in self.make:
             raise InvalidInput(
-                f"{self.make!r} names no function that makes a module; write it as 'module:function'."
+                f"{self.make!r} does not name a function that returns a module; write it as 'module:function'."
             )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adaptation(Training):
+    """The recipe of a training that adapts from labelled source records to unlabelled target records.
+
+    Parameters
+    ----------
+    epochs, batch : int
+        Passes over the source records, and source records per step, at least 2; each step takes as many target records.
+    optimiser : SGD or Adam
+        How parameters follow gradients, at a constant rate.
+    l2 : float
+        Weight decay, as in :class:`reticent.train.Training`.
+    weight : float
+        Weight of the discrepancy next to the cross-entropy at the end of the ramp; 0 trains on the source alone. If it is
+        too large, all features collapse and all answers become one class, sooner without batch norms than with them.
+    warm_up : int
+        Number of first epochs that train on the source alone. A module that starts from random weights needs some: while
+        it cannot tell classes apart, the discrepancy is smallest for features that do not either. DSAN starts from a
+        pretrained network and has none.
+    steepness : float
+        How fast the weight of the discrepancy rises after that, see :func:`reticent.train.adaptation.ramp`.
+    kernels : int
+        Number of Gaussian kernels that are summed.
+    ratio : float
+        Ratio of the widths of two neighbouring kernels, above 1.
+
+    Examples
+    --------
+    >>> Adaptation(epochs=5).weight
+    0.5
+    """
+
+    weight: float = 0.5
+    warm_up: int = 0
+    steepness: float = 10.0
+    kernels: int = 5
+    ratio: float = 2.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.batch < 2:
+            raise InvalidInput(
+                f"batch must be at least 2, got {self.batch}: the features of a single record show no discrepancy of domains."
+            )
+        if not 0 <= self.weight < math.inf or not 0 < self.steepness < math.inf:
+            raise InvalidInput(
+                f"the weight must be at least 0, the steepness positive, and both finite, got {self.weight} and {self.steepness}."
+            )
+        if not 0 <= self.warm_up < self.epochs:
+            raise InvalidInput(
+                f"the first {self.warm_up} of {self.epochs} epochs train on the source alone, which leaves none for the adaptation; let "
+                "warm_up be at least 0 and less than epochs."
+            )
+        if self.objective() != (CROSS_ENTROPY, 0.0):
+            raise InvalidInput(
+                f"the loss is {self.loss!r} and label_smoothing {self.label_smoothing}, but an adapted module learns its classes by plain "
+                "cross-entropy; leave both at their defaults."
+            )
+        check_kernels(self.kernels, self.ratio)
+
+
+@dataclass(frozen=True)
+class AdaptedModule(Adaptation, Module):
+    """The recipe of a module that learns its classes from a public table, and from the defender's table only what records look like.
+
+    The labels of the defender's records are not used at all, so the product cannot have memorised one. This is a defence whose effect
+    must be measured, not a guarantee; see :mod:`reticent.train.adaptation`.
+
+    Parameters
+    ----------
+    source : str
+        File of the labelled source, with the same columns and classes as the defender's table. It should be public or
+        synthetic, because nothing protects it.
+    target : str, optional
+        Column of the source that holds the classes; by default the only one that is not a feature of the defender's table.
+
+    Examples
+    --------
+    >>> AdaptedModule("nets:make", source="public.csv", epochs=5).weight
+    0.5
+    """
+
+    source: str = field(kw_only=True)
+    target: str | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -314,3 +540,28 @@ class PrivateModule(Private, Module):
     def __post_init__(self) -> None:
         Module.__post_init__(self)
         self.check()
+
+    def objective(self) -> tuple[str, float]:
+        """Return the name of the loss, and the share of each target that is spread evenly over the classes."""
+        return Module.objective(self)
+
+    def caveats(self) -> tuple[str, ...]:
+        """Return the assumptions on which the guarantee rests: that code of the user treats every record independently."""
+        assumptions = [
+            *super().caveats(),
+            "the module is code of the user: it treated a few records independently of each other when it was tried, and is assumed to do so "
+            "always",
+        ]
+        if self.loss != CROSS_ENTROPY:
+            assumptions.append(
+                f"its loss, {self.loss}, is code of the user as well, and must not have been derived from these records"
+            )
+        return tuple(assumptions)
+
+
+def check_kernels(kernels: int, ratio: float) -> None:
+    """Refuse less than one kernel, and kernels that all have the same width."""
+    if kernels < 1 or not 1 < ratio < math.inf:
+        raise InvalidInput(
+            f"kernels must be at least 1 and the ratio of their widths above 1, got {kernels} and {ratio}."
+        )

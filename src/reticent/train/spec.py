@@ -1,15 +1,18 @@
 """Read a trainer from one line of text, without evaluating it as code."""
 
 import ast
-import hashlib
 import importlib
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from reticent._check import nearest
 from reticent.errors import InvalidSpec
+from reticent.product import Trainer
+from reticent.run import content_of
 from reticent.train import private
 from reticent.train._own_code import OwnCode
+from reticent.train._plain import WrappedTrainer
+from reticent.train.adapted import AdaptedModuleTrainer
 from reticent.train.models import EstimatorTrainer, first_line, wants_raw_columns
 from reticent.train.networks import (
     ModuleTrainer,
@@ -21,40 +24,56 @@ from reticent.train.recipes import (
     CROSS_ENTROPY,
     SGD,
     Adam,
+    AdaptedModule,
     Module,
     Network,
     PrivateModule,
     PrivateNetwork,
 )
 
-__all__ = ["parse_clipping", "parse_trainer", "spell"]
+__all__ = [
+    "parse_clipping",
+    "parse_trainer",
+    "private_trainer_of",
+    "spell",
+    "trainer_of",
+]
+
+# What a trainer states besides recipe and train.
+_CAPABILITIES = (
+    "chunk",
+    "repeatable",
+    "content",
+    "train_many",
+    "guarantee",
+    "must_be_storable",
+    "watching",
+)
 
 _PACKAGES = ("sklearn", "xgboost")
 _MAKERS = ("make_pipeline", "make_union", "make_column_transformer")
 
 
-def parse_trainer(
-    text: str, *, preprocess: bool = True
-) -> EstimatorTrainer | NetworkTrainer | ModuleTrainer:
+def parse_trainer(text: str, *, preprocess: bool = True) -> Trainer:
     """Return the trainer that a line of text describes.
 
     ``reticent.Network(hidden=[64], epochs=50)`` is a multilayer perceptron (extra ``torch``);
     ``reticent.Module("nets:make", epochs=20)`` is the ``torch.nn.Module`` that the user's
     function returns for a number of inputs and of classes, and ``loss="losses:focal"`` names a loss
-    of the user for it. Otherwise either a call with literal arguments, such as
+    of the user for it. Any other text is either a call with literal arguments, such as
     ``sklearn.ensemble.RandomForestClassifier(n_estimators=200)``, possibly with other such
     calls as arguments (``sklearn.pipeline.make_pipeline(...)``); or ``module:callable``, a
     function of the user that returns an unfitted estimator. A call is parsed, its class looked
     up in scikit-learn or XGBoost, and its arguments read as literals: no expression is
-    evaluated. A ``module:callable`` is imported and called, as any program's own code.
+    evaluated. A ``module:callable`` is imported and called, like the code of any program.
 
     Parameters
     ----------
     text : str
         The description.
     preprocess : bool
-        Whether imputation, one-hot coding and scaling go before it; a pipeline that begins
-        with a ``ColumnTransformer`` treats the raw columns itself.
+        Whether imputation, one-hot coding and scaling precede the model; a pipeline that begins
+        with a ``ColumnTransformer`` preprocesses the raw columns itself.
 
     Raises
     ------
@@ -72,47 +91,123 @@ def parse_trainer(
     """
     text = text.strip()
     is_call = "(" in text
-    if ":" in text and not is_call:
-        make: OwnCode | _FromCall = OwnCode(text)
-    else:
-        make = _FromCall(text if is_call else text + "()")
-    estimator = make()
-    if isinstance(estimator, PrivateNetwork):
-        return PrivateNetworkTrainer(network=estimator, recipe=text)
-    if isinstance(estimator, Network):
-        return NetworkTrainer(network=estimator, recipe=text)
-    if isinstance(estimator, Module):
-        function = OwnCode(estimator.make)
-        function.found()  # a name that does not exist is told before the audit begins
-        source = function.source()
-        if estimator.loss != CROSS_ENTROPY:
-            loss = OwnCode(estimator.loss)
-            loss.found()
-            both = f"{source} {loss.source()}"
-            source = hashlib.sha256(both.encode()).hexdigest()
-        if isinstance(estimator, PrivateModule):
-            return PrivateModuleTrainer(
-                make=function, training=estimator, recipe=text, source=source
-            )
-        return ModuleTrainer(
-            make=function, training=estimator, recipe=text, source=source
-        )
-    if not hasattr(estimator, "fit"):
+    named = ":" in text and not is_call
+    make: OwnCode | _FromCall
+    make = OwnCode(text) if named else _FromCall(text if is_call else text + "()")
+    thing = make()
+    of_recipe = _trainer_of_recipe(thing, text)
+    if of_recipe is not None:
+        return of_recipe
+    if not hasattr(thing, "fit"):
         raise InvalidSpec(
-            f"{text!r} gives a {type(estimator).__name__} without a fit method, so it cannot be trained; "
-            "name a classifier."
+            f"{text!r} gives a {type(thing).__name__} without a fit method, so it cannot be trained; "
+            "name a classifier or a regression model."
         )
     return EstimatorTrainer(
         make=make,
         recipe=text,
-        preprocess=preprocess and not wants_raw_columns(estimator),
-        source=make.source() if isinstance(make, OwnCode) else "",
+        preprocess=preprocess and not wants_raw_columns(thing),
+        code=OwnCode(text).content() if named else content_of(),
     )
+
+
+def trainer_of(thing: object, *, preprocess: bool = True) -> Trainer:
+    """Return the trainer that an object describes.
+
+    Parameters
+    ----------
+    thing : object
+        A line of text (:func:`parse_trainer`); a recipe such as :class:`Network` or :class:`PrivateModule`; a
+        scikit-learn-like classifier, which is cloned for each training; a trainer; or any object with ``recipe`` and
+        ``train``, which gets the other capabilities of a :class:`PlainTrainer`.
+    preprocess : bool
+        Whether imputation, one-hot coding and scaling precede a classifier.
+
+    Raises
+    ------
+    InvalidSpec
+        If the object is none of these.
+
+    Examples
+    --------
+    >>> trainer_of(Network(hidden=[16])).recipe
+    'reticent.Network(hidden=(16,))'
+    >>> trainer_of(3)
+    Traceback (most recent call last):
+    ...
+    reticent.errors.InvalidSpec: an int cannot be trained; pass ...
+    """
+    if isinstance(thing, str):
+        return parse_trainer(thing, preprocess=preprocess)
+    of_recipe = _trainer_of_recipe(thing, None)
+    if of_recipe is not None:
+        return of_recipe
+    if isinstance(thing, type):
+        raise InvalidSpec(
+            f"{thing.__name__} is a class, but a trainer is built from one of its objects; pass {thing.__name__}(...)."
+        )
+    if isinstance(thing, Trainer):
+        return thing
+    if hasattr(thing, "train") and hasattr(thing, "recipe"):
+        stated = [name for name in _CAPABILITIES if hasattr(thing, name)]
+        if stated:
+            missing = [name for name in _CAPABILITIES if name not in stated]
+            raise InvalidSpec(
+                f"the trainer {type(thing).__name__} states {', '.join(stated)} but not {', '.join(missing)}, so reticent cannot know "
+                "what it is capable of; derive it from reticent.train.PlainTrainer, which has a default for each."
+            )
+        return WrappedTrainer(thing)
+    if hasattr(thing, "fit"):
+        return EstimatorTrainer.of(thing, preprocess=preprocess)
+    article = "an" if type(thing).__name__[0] in "aeiou" else "a"
+    raise InvalidSpec(
+        f"{article} {type(thing).__name__} cannot be trained; pass a classifier with a fit method, a recipe such as "
+        "reticent.Network(), a line of text, or an object with recipe and train."
+    )
+
+
+def private_trainer_of(
+    recipe: PrivateNetwork | PrivateModule,
+) -> PrivateNetworkTrainer | PrivateModuleTrainer:
+    """Return the trainer of a private recipe, which can report its progress.
+
+    Raises
+    ------
+    InvalidSpec
+        If the recipe is not private.
+    """
+    trainer = _trainer_of_recipe(recipe, None)
+    if isinstance(trainer, PrivateNetworkTrainer | PrivateModuleTrainer):
+        return trainer
+    raise InvalidSpec(
+        f"{spell(recipe)} adds no noise, so nothing can be guaranteed about it; pass a reticent.PrivateNetwork(...) or a "
+        "reticent.PrivateModule(...)."
+    )
+
+
+def _trainer_of_recipe(recipe: object, text: str | None) -> Trainer | None:
+    """Return the trainer of a recipe of this package, or None for anything else."""
+    if isinstance(recipe, PrivateNetwork):
+        return PrivateNetworkTrainer(network=recipe, recipe=text or spell(recipe))
+    if isinstance(recipe, Network):
+        return NetworkTrainer(network=recipe, recipe=text or spell(recipe))
+    if not isinstance(recipe, Module):
+        return None
+    make = OwnCode(recipe.make)
+    make.function()  # so that a name that does not exist is refused before the audit begins
+    if recipe.loss != CROSS_ENTROPY:
+        OwnCode(recipe.loss).function()
+    text, code = text or spell(recipe), make.content()
+    if isinstance(recipe, PrivateModule):
+        return PrivateModuleTrainer(make=make, training=recipe, recipe=text, code=code)
+    if isinstance(recipe, AdaptedModule):
+        return AdaptedModuleTrainer(make=make, training=recipe, recipe=text, code=code)
+    return ModuleTrainer(make=make, training=recipe, recipe=text, code=code)
 
 
 @dataclass(frozen=True)
 class _FromCall:
-    """A call with literal arguments, read again for each training."""
+    """A call with literal arguments, which is read again for each training."""
 
     text: str
 
@@ -128,7 +223,7 @@ class _FromCall:
 
 
 def _build(node: ast.expr) -> Any:
-    """Return the estimator a call describes, or the literal that any other node is."""
+    """Return the estimator that a call describes, or the value of a literal."""
     if isinstance(node, ast.Call):
         maker = _look_up(_dotted(node.func))
         if any(keyword.arg is None for keyword in node.keywords):
@@ -178,19 +273,19 @@ _CLIPPINGS = (
     "ClipThenTanh",
     "Sigmoid",
 )
-# Names of arguments in recipes that version 0.1 wrote into provenances.
+# Arguments that version 0.1 wrote into provenances under another name.
 _RENAMED = {"treatment": "clipping"}
-_OWN = {
+_RECIPES = {
     f"reticent.{recipe.__name__}": recipe
     for recipe in (
-        *(Network, Module, PrivateNetwork, PrivateModule, SGD, Adam),
+        *(Network, Module, PrivateNetwork, PrivateModule, AdaptedModule, SGD, Adam),
         *(getattr(private, name) for name in _CLIPPINGS),
     )
 }
 
 
 def spell(recipe: object) -> str:
-    """Return the text from which :func:`parse_trainer` makes a recipe of this package again.
+    """Return the text from which :func:`parse_trainer` builds a recipe of this package again.
 
     Examples
     --------
@@ -208,24 +303,25 @@ def spell(recipe: object) -> str:
 
 
 def parse_clipping(text: str) -> Clipping:
-    """Make a clipping of gradients from its description.
+    """Return the clipping of gradients that a line of text describes.
 
     Examples
     --------
     >>> parse_clipping("reticent.Clip(norm=0.5)")
     Clip(norm=0.5)
     """
-    made = _FromCall(text if "(" in text else text + "()")()
-    if not isinstance(made, Clipping):
+    clipping = _FromCall(text if "(" in text else text + "()")()
+    if not isinstance(clipping, Clipping):
         raise InvalidSpec(
-            f"{text!r} gives a {type(made).__name__}, which bounds no gradient; write, for example, reticent.Clip(norm=1.0)."
+            f"{text!r} gives a {type(clipping).__name__}, which bounds no gradient; write, for example, reticent.Clip(norm=1.0)."
         )
-    return made
+    return clipping
 
 
 def _look_up(name: str) -> Any:
-    if name in _OWN:
-        return _OWN[name]
+    """Return the recipe, estimator class or pipeline function with a full name."""
+    if name in _RECIPES:
+        return _RECIPES[name]
     module_name, _, attribute = name.rpartition(".")
     if module_name.split(".")[0] not in _PACKAGES or attribute.startswith("_"):
         raise InvalidSpec(
@@ -243,12 +339,12 @@ def _look_up(name: str) -> Any:
         raise InvalidSpec(
             f"the module {module_name!r} of the trainer cannot be imported ({error}); {hint}."
         ) from error
-    found = getattr(module, attribute, None)
+    named = getattr(module, attribute, None)
     from sklearn.base import BaseEstimator
 
-    if attribute in _MAKERS and found is not None:
-        return found
-    if not (isinstance(found, type) and issubclass(found, BaseEstimator)):
+    if attribute in _MAKERS and named is not None:
+        return named
+    if not (isinstance(named, type) and issubclass(named, BaseEstimator)):
         known = [
             n
             for n in dir(module)
@@ -258,4 +354,4 @@ def _look_up(name: str) -> Any:
         raise InvalidSpec(
             f"{module_name} has no estimator {attribute!r}; {nearest(attribute, known)}."
         )
-    return found
+    return named

@@ -34,7 +34,7 @@ from reticent.train import (
     PrivateNetwork,
     guarantee_of,
 )
-from reticent.train.private import clippings
+from reticent.train.private import clipping
 from reticent.train.private.classifier import (
     PrivateNetworkClassifier,
     fitting_batch,
@@ -44,8 +44,8 @@ from reticent.train.private.networks import train_privately
 
 D = 6
 BOUNDS = (-4.0, 4.0)
-NAMED = [getattr(clippings, name) for name in clippings.__all__]
-TREATMENTS = [t for t in NAMED if is_dataclass(t) and t is not clippings.Filter]
+NAMED = [getattr(clipping, name) for name in clipping.__all__]
+CLIPPINGS = [t for t in NAMED if is_dataclass(t) and t is not clipping.Filter]
 # Two fits with secret noise are not alike, and these checks compare them.
 UNALIKE = {
     "check_classifier_data_not_an_array",
@@ -345,28 +345,34 @@ def test_a_batch_is_never_larger_than_the_table(rows):
     [
         ({"batch": 201}, "batch of 201 is larger than the table of 200 rows"),
         ({"rows": 10, "batch": 11}, "larger than the table of 10 rows"),
-        ({"batch": 0}, "batch is 0"),
-        ({"batch": 2.5}, "batch is 2.5"),
-        ({"epsilon": 0, "noise_multiplier": None}, "epsilon is 0"),
-        ({"epsilon": "3", "noise_multiplier": None}, "epsilon is '3'"),
-        ({"epsilon": np.inf, "noise_multiplier": None}, "epsilon is inf"),
-        ({"delta": 0}, "delta is 0"),
-        ({"delta": 0, "noise_multiplier": None}, "delta is 0"),
-        ({"delta": 1.0}, "delta is 1"),
+        ({"batch": 0}, "batch must be .* at least 1, got 0"),
+        ({"batch": 2.5}, "batch must be a whole number .* got 2.5"),
+        ({"epsilon": 0, "noise_multiplier": None}, "epsilon must be"),
+        (
+            {"epsilon": "3", "noise_multiplier": None},
+            "epsilon must be a finite number, got '3'",
+        ),
+        (
+            {"epsilon": np.inf, "noise_multiplier": None},
+            "epsilon must be a finite number, got inf",
+        ),
+        ({"delta": 0}, r"delta must be in \(0, 1\), got 0"),
+        ({"delta": 0, "noise_multiplier": None}, r"delta must be in \(0, 1\), got 0"),
+        ({"delta": 1.0}, r"delta must be in \(0, 1\), got 1"),
         ({"noise": "weak"}, "noise 'weak' is not known"),
-        ({"noise_multiplier": 0}, "noise multiplier is 0"),
-        ({"noise_multiplier": np.nan}, "noise_multiplier is nan"),
+        ({"noise_multiplier": 0}, "noise multiplier must be positive .* got 0"),
+        ({"noise_multiplier": np.nan}, "noise_multiplier must be a finite .* got nan"),
         ({"relation": "friends"}, "relation 'friends' is not known"),
         ({"hidden": 32}, "hidden is 32"),
-        ({"hidden": (0,)}, "a width in hidden is 0"),
+        ({"hidden": (0,)}, "a width in hidden must be .* got 0"),
         ({"activation": "sin"}, "activation 'sin' is not known"),
-        ({"epochs": 0}, "epochs is 0"),
-        ({"rate": 0}, "rate above 0"),
+        ({"epochs": 0}, "epochs must be .* got 0"),
+        ({"rate": 0}, "rate must be above 0"),
         ({"momentum": 1.0}, r"momentum in \[0, 1\)"),
-        ({"l2": -1.0}, "l2 is -1"),
+        ({"l2": -1.0}, "l2 at least 0"),
         ({"clipping": "Clip"}, "clipping 'Clip' bounds no gradient"),
         ({"clipping": Clip}, "bounds no gradient"),
-        ({"rows": 0}, "rows is 0"),
+        ({"rows": 0}, "rows must be .* got 0"),
     ],
 )
 def test_bad_parameters_get_one_sentence(changes, words):
@@ -436,7 +442,7 @@ else:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("made", TREATMENTS)
+@pytest.mark.parametrize("made", CLIPPINGS)
 def test_every_treatment_may_be_stored(made, tmp_path):
     model = seeded(clipping=made(), epochs=1).fit(*data())
     product = FittedProduct(estimator=model, classes=("0", "1"))

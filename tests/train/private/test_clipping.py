@@ -10,7 +10,6 @@ from per_record import TREATMENTS, close, treated
 
 from reticent.account import Relation
 from reticent.errors import InvalidInput
-from reticent.train.private._sums import Column, Outer, Whole, clipped_sums
 from reticent.train.private.clipping import (
     Automatic,
     Clip,
@@ -21,6 +20,7 @@ from reticent.train.private.clipping import (
     TanhThenClip,
     sensitivity,
 )
+from reticent.train.private.sums import Column, Outer, Whole, clipped_sums
 
 SIZES = (60, 14)
 

@@ -6,7 +6,7 @@ from scipy import stats
 
 pytest.importorskip("numba", reason="the extra `compiled` is not installed")
 
-from reticent.train.private._compiled import fill_normal, new_state
+from reticent.train.private.compiled import fill_normal, new_state
 
 ALARM = 1e-6
 

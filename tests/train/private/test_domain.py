@@ -67,9 +67,11 @@ def test_a_category_of_one_record_is_listed_with_the_stated_probability(seed):
 
 
 def test_counts_get_whole_noise_of_the_declared_deviation(seed):
-    from reticent.train.private.domain import _noisy
+    from reticent.train.private.domain import noisy_counts
 
-    drawn = _noisy(np.zeros(20_000, dtype=np.int64), 30.0, np.random.default_rng(seed))
+    drawn = noisy_counts(
+        np.zeros(20_000, dtype=np.int64), 30.0, np.random.default_rng(seed)
+    )
     assert np.array_equal(drawn, np.rint(drawn))
     law = stats.chi2(len(drawn))
     total = float((drawn**2).sum())

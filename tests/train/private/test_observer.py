@@ -143,7 +143,7 @@ def test_with_a_denominator_that_does_not_the_claim_stands():
 
 def test_runs_that_differ_and_norms_by_layer_are_refused():
     run = Run(0, rows=220)
-    with pytest.raises(InvalidInput, match="no step was seen"):
+    with pytest.raises(InvalidInput, match="no step was observed"):
         run.observer().seen()
     short, long = run.watched(1), Run(0, rows=220).watched(2)
     with pytest.raises(InvalidInput, match="not the same training"):

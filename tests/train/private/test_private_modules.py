@@ -12,13 +12,13 @@ from torch import nn
 from reticent.account import Relation
 from reticent.errors import InvalidInput
 from reticent.train.private import modules as private_modules
-from reticent.train.private._sums import Outer, clipped_sums
 from reticent.train.private.clipping import Clip, sensitivity
 from reticent.train.private.modules import (
     gradients_of_records,
     train_modules_privately,
     trained_layers,
 )
+from reticent.train.private.sums import Outer, clipped_sums
 from reticent.train.recipes import SGD, Private, PrivateModule
 
 
@@ -287,5 +287,5 @@ class Drawing(Meaning):
 def test_a_forward_that_does_not_treat_records_alone_is_refused(make):
     torch.manual_seed(0)
     x, y = torch.randn(20, 6), torch.eye(3)[torch.zeros(20, dtype=torch.int64)]
-    with pytest.raises(InvalidInput, match="than about each alone"):
+    with pytest.raises(InvalidInput, match="together than for each alone"):
         train_modules_privately(make, x, y, np.ones((1, 20), bool), [0], recipe_with())

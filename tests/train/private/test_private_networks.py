@@ -13,9 +13,7 @@ from per_record import TREATMENTS, close, treated
 
 from reticent.account import Relation
 from reticent.errors import InvalidInput
-from reticent.train._stack import Descent
 from reticent.train.engine import initial_parameters
-from reticent.train.private._sums import Sum
 from reticent.train.private.clipping import Clip, Tanh, sensitivity
 from reticent.train.private.networks import train_privately
 from reticent.train.private.randomness import (
@@ -24,7 +22,9 @@ from reticent.train.private.randomness import (
     SeededRandomness,
     margin,
 )
+from reticent.train.private.sums import Sum
 from reticent.train.recipes import SGD, Adam, PrivateNetwork
+from reticent.train.stacking import Descent
 
 N, D, C, HIDDEN = 40, 6, 3, (5,)
 ALARM = 1e-6  # false alarms of each statistical test
@@ -313,7 +313,7 @@ def test_rotation_is_refused_where_elements_count():
         with pytest.raises(InvalidInput, match="rotated"):
             train_privately(X, y, everyone(), [0], recipe_with(**changes), rotate=True)
     own = {"centres": torch.rand(2, D), "scales": torch.ones(2, D)}
-    with pytest.raises(InvalidInput, match="their own scale"):
+    with pytest.raises(InvalidInput, match="its own scale"):
         train_privately(
             X, y, everyone(models=2), [0, 1], recipe_with(), rotate=True, **own
         )

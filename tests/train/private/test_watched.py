@@ -16,7 +16,7 @@ from reticent.train.private.clipping import Clip, Tanh
 from reticent.train.private.randomness import normal_filler
 from reticent.train.private.watched import (
     Neighbours,
-    shares_at_start,
+    network_shares_at_start,
     watch_modules,
     watch_networks,
 )
@@ -202,7 +202,7 @@ def test_local_noise_follows_the_distance_or_the_longest_share():
     trace, _ = watch_networks(X, Y, REMOVE, free, range(4), local="own")
     # Without the record that lies far from the others the longest gradient is shorter.
     assert (trace.second.deviation < 0.9 * trace.first.deviation).any()
-    with pytest.raises(InvalidInput, match="Tanh is not computed"):
+    with pytest.raises(InvalidInput, match="Tanh is not known"):
         watch_networks(X, Y, REMOVE, recipe(clipping=Tanh()), [0], local="own")
     with pytest.raises(InvalidInput, match="'pair' or 'own'"):
         watch_networks(X, Y, REMOVE, recipe(), [0], local=True)
@@ -210,7 +210,7 @@ def test_local_noise_follows_the_distance_or_the_longest_share():
 
 def test_shares_at_the_start_are_the_treated_gradients():
     X, Y = data()
-    shares = shares_at_start(X, Y, [3, N - 2], recipe(), seed=0)
+    shares = network_shares_at_start(X, Y, [3, N - 2], recipe(), seed=0)
     assert shares.shape == (2, (D + 1) * C)
     assert float(shares[1].norm()) == pytest.approx(0.2, rel=1e-3)
 

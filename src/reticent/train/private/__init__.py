@@ -1,4 +1,4 @@
-"""Train with differential privacy, and release with noise: what bounds a record's share, what hides it, what it costs."""
+"""Train with differential privacy and release with noise: what bounds a record's share, what hides it, and what it costs."""
 
 from reticent.train.private.clipping import (
     PSAC,

@@ -18,14 +18,15 @@ from reticent.account import (
     trade_off,
 )
 from reticent.account.plan import rounded_up
-from reticent.train.recipes import CROSS_ENTROPY, Private, PrivateModule
+from reticent.train.recipes import Private
 
 __all__ = ["guarantee_of", "proven_epsilon", "spent", "with_noise_for"]
 
-# What learning the domain takes: so much of the noise that one Gaussian release could do with. Squares add up, so
-# the training loses about a hundredth of its own.
+# Share of the whole budget, in units of 1 / noise, that learning the domain takes. Squares of these units add up, so the
+# training loses only about a hundredth of its share.
 DOMAIN_SHARE = 0.15
-GLANCE = 1e-3  # grid of the privacy loss for what is only shown while training
+# Step of the privacy-loss grid for numbers that are shown while training or in a caveat: coarse, and rounded up.
+GLANCE = 1e-3
 
 Recipe = TypeVar("Recipe", bound=Private)
 
@@ -33,18 +34,18 @@ Recipe = TypeVar("Recipe", bound=Private)
 def with_noise_for(
     recipe: Recipe, target: Target, *, rows: int, delta: float, relation: Relation
 ) -> Recipe:
-    """Return a recipe with the least noise that meets a target on a table of so many rows.
+    """Return a recipe with the least noise that meets a target on a table with this number of rows.
 
     Parameters
     ----------
     recipe : Private
-        Everything but the noise.
+        The recipe, whose noise is replaced.
     target : Target
         What must hold.
     rows : int
         The public number of records, which the returned recipe states.
     delta : float
-        Of which a hundredth is left for what the learned domain may betray.
+        The delta of the target; a hundredth of it is reserved for what the learned domain may betray.
     relation : Relation
         When tables are neighbours.
     """
@@ -75,39 +76,26 @@ def guarantee_of(
     fpr: float = 0.001,
     largest_unit: int = 1,
 ) -> Guarantee:
-    """Return what a private recipe guarantees about a product trained on so many rows.
+    """Return what a private recipe guarantees about a product trained on this number of rows.
 
     Parameters
     ----------
     recipe : Private
         The training.
     rows : int
-        Records it was trained on.
+        Number of records that the product was trained on.
     delta : float
-        At which epsilon and the belief are stated.
+        Delta at which epsilon and the belief are stated.
     relation : Relation
         When tables are neighbours.
     prior, fpr : float
-        Belief before the release, and the rate at which the true-positive rate is stated.
+        Belief before the release, and false-positive rate at which the true-positive rate is stated.
     largest_unit : int
-        Most rows that one person has.
+        Largest number of rows that one person has.
     """
-    found = trade_off(recipe.mechanism(rows, relation))
+    curve = trade_off(recipe.mechanism(rows, relation))
     course = recipe.course(rows)
-    caveats = []
-    if recipe.noise != "secret":
-        caveats.append(
-            "the noise was drawn from a seed, so whoever knows the seed can subtract it: this product carries no guarantee; train it "
-            "again with noise from system entropy"
-        )
-    if isinstance(recipe, PrivateModule):
-        caveats.append(
-            "the module is code of the user: it was seen to treat a few records each by itself, and is taken to do so always"
-        )
-        if recipe.loss != CROSS_ENTROPY:
-            caveats.append(
-                f"so is its loss, {recipe.loss}, which must not have been made from these records either"
-            )
+    caveats = list(recipe.caveats())
     if largest_unit > 1:
         caveats.append(_of_a_person(recipe, rows, delta, relation, largest_unit))
     public = [
@@ -119,20 +107,20 @@ def guarantee_of(
     if recipe.domain is not None:
         public.append("the declared values of the columns")
     if largest_unit > 1:
-        public.append("the most rows that one person has")
+        public.append("the largest number of rows that one person has")
     return Guarantee(
         mechanism=_words(recipe, course.steps),
         holds=recipe.noise == "secret",
         relation=relation.value,
-        epsilon=found.epsilon(delta),
+        epsilon=curve.epsilon(delta),
         delta=delta,
         noise_multiplier=recipe.noise_multiplier,
         sampling_rate=course.sampling_rate,
         steps=course.steps,
-        advantage=found.advantage,
-        belief=found.belief(delta, prior=prior),
+        advantage=curve.advantage,
+        belief=curve.belief(delta, prior=prior),
         prior=prior,
-        tpr=found.tpr(fpr),
+        tpr=curve.tpr(fpr),
         fpr=fpr,
         caveats=tuple(caveats),
         public=tuple(public),
@@ -148,7 +136,7 @@ def proven_epsilon(
     local: bool = False,
     shuffled: bool = False,
 ) -> tuple[float | None, str]:
-    """Return the epsilon that the steps of a recipe guarantee, and where it comes from; None if they guarantee nothing.
+    """Return the epsilon that the steps of a recipe guarantee, or None if they guarantee nothing, and where it comes from.
 
     Parameters
     ----------
@@ -157,7 +145,7 @@ def proven_epsilon(
     rows, delta, relation
         As in :func:`guarantee_of`.
     local : bool
-        Whether noise is scaled to the records at hand.
+        Whether the noise is scaled to the records themselves.
     shuffled : bool
         Whether batches are cut from a shuffled table.
     """
@@ -173,12 +161,12 @@ def proven_epsilon(
             relation=relation,
         )
         return trade_off(whole).epsilon(delta), (
-            "a record takes part in one step of every epoch, and whoever knows the others' places knows in which: shuffling hides nothing "
-            "from such an adversary"
+            "a record takes part in one step of every epoch, and whoever knows the places of the other records knows in which: shuffling hides "
+            "nothing from such an adversary"
         )
-    found = trade_off(recipe.steps(rows, relation)).epsilon(delta)
+    epsilon = trade_off(recipe.steps(rows, relation)).epsilon(delta)
     clipping = recipe.clipping
-    return found, (
+    return epsilon, (
         f"privacy loss distribution of the steps; the bound on a record's share is that of {type(clipping).__name__}"
     )
 
@@ -186,7 +174,7 @@ def proven_epsilon(
 def spent(
     recipe: Private, *, rows: int, delta: float, relation: Relation, steps: int
 ) -> float:
-    """Return the epsilon that a training has spent after some steps, a little rounded up."""
+    """Return the epsilon that a training has spent after a number of steps, slightly rounded up."""
     return trade_off(
         recipe.mechanism(rows, relation, steps=steps), grid=GLANCE
     ).epsilon(delta)
@@ -195,10 +183,10 @@ def spent(
 def _of_a_person(
     recipe: Private, rows: int, delta: float, relation: Relation, size: int
 ) -> str:
-    """Return what the guarantee is worth to a person with several rows."""
+    """Return a sentence on what the guarantee means for a person with several rows."""
     start = f"the guarantee is about one row, and a person has up to {size}"
     if relation != Relation.ADD_REMOVE:
-        return f"{start}, who is protected less"
+        return f"{start}: such a person is protected less"
     parts: list[tuple[Mechanism, int]] = [
         (Group(mechanism=recipe.steps(rows, relation), size=size), 1)
     ]
@@ -207,8 +195,8 @@ def _of_a_person(
         alone = Failure(probability=min(size * recipe.domain_failure, 0.5))
         parts += [(learned, 1), (alone, 1)]
     epsilon = trade_off(Composition(parts=tuple(parts)), grid=GLANCE).epsilon(delta)
-    worth = f"{epsilon:.2f}" if math.isfinite(epsilon) else "infinite"
-    return f"{start}: for such a person epsilon is {worth} at the same delta"
+    stated = f"{epsilon:.2f}" if math.isfinite(epsilon) else "infinite"
+    return f"{start}: for such a person epsilon is {stated} at the same delta"
 
 
 def _words(recipe: Private, steps: int) -> str:

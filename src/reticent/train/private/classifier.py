@@ -25,56 +25,58 @@ from reticent.account import (
 )
 from reticent.account.plan import rounded_up
 from reticent.errors import InvalidInput, InvalidPredictions, InvalidSpec
-from reticent.train._groups import one_torch_thread
+from reticent.train.memory import one_torch_thread
 from reticent.train.private.clipping import Clip, Clipping
 from reticent.train.recipes import SGD, PrivateNetwork, fitting_batch
 
 __all__ = ["PrivateNetworkClassifier"]
 
-PRIOR, FPR = 0.5, 0.001  # at which the guarantee states belief and true-positive rate
+# Belief before the release from which the guarantee states the belief after it.
+PRIOR = 0.5
+FPR = 0.001  # false-positive rate at which the guarantee states the true-positive rate
 
 
 class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classify with a multilayer perceptron trained with differential privacy (DP-SGD [1]_).
 
-    Each record takes part in a step with probability batch / rows; its gradient is treated, so that its length is
-    bounded; the sum gets normal noise of ``noise_multiplier`` times the bound. The noise is the least that keeps ``epsilon`` at
-    ``delta``, for the steps that are taken [2]_. Training needs the extra ``torch``; answers need NumPy alone.
+    Each record takes part in a step with probability batch / rows. Its gradient is clipped, so that its length is
+    bounded. The sum gets normal noise of ``noise_multiplier`` times the bound. The noise is the least that keeps ``epsilon`` at
+    ``delta`` for the number of steps [2]_. Training needs the extra ``torch``; answers need only NumPy.
 
     Parameters
     ----------
     epsilon : float
-        Differential privacy that one fit may cost, above 0. Not used if ``noise_multiplier`` is given.
+        Epsilon that one fit may spend, above 0. Not used if ``noise_multiplier`` is given.
     delta : float, optional
-        In (0, 1); 1 / (10 rows) if not given.
+        Delta at which epsilon is kept, in (0, 1); by default 1 / (10 rows).
     noise_multiplier : float, optional
-        Standard deviation of the noise over the clipping's bound, in place of the least that keeps ``epsilon``.
+        Standard deviation of the noise divided by the clipping's bound, instead of the least that keeps ``epsilon``.
     relation : str
         When two tables are neighbours: ``"add/remove"`` (a record is there, or is not) or ``"replace-one"`` (a record
         has another content).
     hidden : tuple of int
         Widths of the hidden layers; empty for a linear model.
     activation : str
-        What hidden units do: ``"tanh"`` or ``"relu"``.
+        Activation function of the hidden units: ``"tanh"`` or ``"relu"``.
     epochs : int
         Passes over the records, on average.
     batch : int, optional
-        Records per step, on average; :func:`reticent.train.recipes.fitting_batch` of the rows if not given.
+        Records per step, on average; by default :func:`reticent.train.recipes.fitting_batch` of the rows.
     rate, momentum : float
-        Of stochastic gradient descent; above 0, and in [0, 1).
+        Learning rate, above 0, and momentum, in [0, 1), of stochastic gradient descent.
     l2 : float
         Weight decay, at least 0.
     clipping : Clipping, optional
-        What bounds a record's gradient; ``Clip(norm=1.0)`` if not given.
+        What bounds a record's gradient; by default ``Clip(norm=1.0)``.
     bounds : pair of float or of arrays, optional
         Public lowest and highest values, for all columns or for each: columns are clipped to them and scaled to [-1, 1].
     rows : int, optional
-        The public number of records; how many there are if not given, which is then treated as public.
+        The public number of records; by default the actual number, which is then treated as public.
     noise : str
-        ``"secret"``, from system entropy, for what may be released; ``"seeded"``, from ``random_state``, for
+        ``"secret"``, from system entropy, for classifiers that may be released; ``"seeded"``, from ``random_state``, for
         experiments, which carry no guarantee.
     random_state : int, RandomState or None
-        Of the initialisation, which needs no secret; and of batches and noise, if they are seeded.
+        Seed of the initialisation, which needs no secret; and of batches and noise, if they are seeded.
 
     Attributes
     ----------
@@ -83,19 +85,19 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : array of str
-        Their names, if they had any.
+        Names of the columns, if they have any.
     guarantee_ : Guarantee
-        What the last fit guarantees. Worked out when asked for, from that fit's own settings.
+        What the last fit guarantees; it is computed when it is asked for, from the settings of that fit.
     noise_multiplier_, delta_ : float
-        As used.
+        The values that were used.
     n_iter_ : int
-        Steps taken.
+        Number of steps.
     weights_, biases_ : tuple of array
-        Of each layer, (out, in) and (out,).
+        Weights (out, in) and biases (out,) of each layer.
     rows_, batch_ : int
-        As used.
+        The values that were used.
     relation_, noise_, clipping_, activation_ : str
-        As used.
+        The values that were used.
     bounds_ : array of shape (2, n_features_in_), or None
         Lowest and highest value of each column.
 
@@ -103,14 +105,14 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     -----
     The guarantee is about the steps of one fit, and rests on what happens before and around it:
 
-    - Columns are taken as they are, numbers without gaps. A scaler, an imputer or a selection of columns that was fitted on these
-      records voids the guarantee, also inside a pipeline. Use ``bounds`` that are known without looking at the records, or
+    - Columns are used unchanged and must be numbers without gaps. A scaler, an imputer or a selection of columns that was fitted on these
+      records voids the guarantee, even inside a pipeline. Use ``bounds`` that are known without looking at the records, or
       transformers that learn nothing, such as ``FunctionTransformer``.
     - Each fit spends its epsilon. A search over parameters with k candidates and f folds fits k f + 1 times on
-      these records, and its choice depends on them: the guarantee of the best one alone is then too small. Search on public
+      these records, and its choice depends on them: the epsilon of the best fit alone is then too small. Search on public
       data, or count every fit.
-    - The labels in use and the number of records are treated as public. A label that a single record has betrays it.
-    - One record is protected, not a person with many. Weights of samples are not supported: they would change a
+    - The labels in use and the number of records are treated as public. A label that only one record has betrays it.
+    - One record is protected, not a person with many records. Sample weights are not supported, because they would change a
       record's bound.
 
     References
@@ -168,7 +170,7 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Train on records; each call spends the budget anew.
+        """Train on records; each call spends the budget again.
 
         Parameters
         ----------
@@ -186,7 +188,8 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         InvalidPredictions
             If the training diverged.
         """
-        with np.errstate(over="ignore"):  # what is too large is refused, in words
+        # Numbers that are too large are refused with a message instead of a warning.
+        with np.errstate(over="ignore"):
             records, labels = validate_data(self, X, y, dtype=_precision(self.bounds))
         check_classification_targets(labels)
         classes, codes = np.unique(labels, return_inverse=True)
@@ -195,13 +198,13 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         delta, relation = _delta(self.delta, rows), _relation(self.relation)
         recipe = self._recipe(rows, delta, relation)
         weights, biases = _trained(
-            # A copy: the caller's array may be read-only, which PyTorch does not know.
+            # A copy, because the caller's array may be read-only, which PyTorch does not support.
             np.array(_scaled(records, bounds), dtype=np.float32),
             np.eye(len(classes), dtype=np.float32)[codes],
             recipe,
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
         )
-        # All at once, from what was used: a guarantee never mixes two fits, nor follows set_params.
+        # Set together from the values that were used, so that a guarantee never mixes two fits or follows set_params.
         self.classes_, self.weights_, self.biases_ = classes, weights, biases
         self.activation_, self.bounds_ = recipe.activation, bounds
         self.noise_multiplier_, self.noise_ = recipe.noise_multiplier, recipe.noise
@@ -224,7 +227,7 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             records = validate_data(
                 self, X, reset=False, dtype=_precision(self.bounds_)
             )
-        # In double precision: what stands beside a record changes its answer by rounding alone, below 1e-12.
+        # In double precision, so that the other records of a query change an answer only by rounding, below 1e-12.
         values = np.asarray(_scaled(records, self.bounds_), dtype=np.float64)
         last = len(self.weights_) - 1
         for layer, (weight, bias) in enumerate(
@@ -249,7 +252,7 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
 
     @property
     def guarantee_(self) -> Guarantee:
-        """What the last fit guarantees about the records it was given."""
+        """What the last fit guarantees about its records."""
         check_is_fitted(self)
         training = PrivateTraining(
             noise_multiplier=self.noise_multiplier_,
@@ -305,7 +308,7 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         rate, momentum = _finite(self.rate, "rate"), _finite(self.momentum, "momentum")
         if rate <= 0 or not 0 <= momentum < 1:
             raise InvalidInput(
-                f"rate is {rate:g} and momentum {momentum:g}, with which no weight settles; pass a rate above 0 and a momentum in [0, 1)."
+                f"rate must be above 0 and momentum in [0, 1), got {rate:g} and {momentum:g}, with which the weights do not converge."
             )
         clipping = Clip(norm=1.0) if self.clipping is None else self.clipping
         if not isinstance(clipping, Clipping) or isinstance(clipping, type):
@@ -326,7 +329,7 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             rows=rows,
             noise=self.noise,
         )
-        recipe.course(rows)  # a batch larger than the table is told here
+        recipe.course(rows)  # refuses a batch that is larger than the table
         if self.noise_multiplier is not None:
             noise = _finite(self.noise_multiplier, "noise_multiplier")
             return replace(recipe, noise_multiplier=noise)
@@ -335,13 +338,13 @@ class PrivateNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         return replace(recipe, noise_multiplier=noise)
 
 
-# Both are kept by all that they depend on: folds and notebooks ask the same again and again.
+# Both results are cached by everything that they depend on, because folds and notebooks ask for the same again and again.
 @functools.lru_cache
 def _least_noise(target: Budget, training: PrivateTraining) -> float:
     """Return the least noise with which a training meets a target."""
 
     def tried(noise: float) -> PrivateTraining:
-        # What is tried is what will be used.
+        # Rounded as the result will be, so that the target is checked for the noise that is used.
         return replace(training, noise_multiplier=rounded_up(noise))
 
     return rounded_up(calibrate(target, tried))
@@ -352,9 +355,9 @@ def _statements(
     training: PrivateTraining, delta: float
 ) -> tuple[float, float, float, float]:
     """Return epsilon, advantage, belief and true-positive rate of a training."""
-    found = trade_off(training)
-    belief = found.belief(delta, prior=PRIOR)
-    return found.epsilon(delta), found.advantage, belief, found.tpr(FPR)
+    curve = trade_off(training)
+    belief = curve.belief(delta, prior=PRIOR)
+    return curve.epsilon(delta), curve.advantage, belief, curve.tpr(FPR)
 
 
 def _trained(
@@ -374,24 +377,24 @@ def _trained(
     from reticent.train.private.networks import train_privately
 
     with one_torch_thread():
-        made = train_privately(
+        networks = train_privately(
             torch.from_numpy(inputs),
             torch.from_numpy(targets),
             np.ones((1, len(inputs)), dtype=bool),
             [seed],
             recipe,
         )
-    weights = tuple(np.array(weight[0].numpy()) for weight in made.weights)
-    biases = tuple(np.array(bias[0, :, 0].numpy()) for bias in made.biases)
+    weights = tuple(np.array(weight[0].numpy()) for weight in networks.weights)
+    biases = tuple(np.array(bias[0, :, 0].numpy()) for bias in networks.biases)
     if not all(np.isfinite(part).all() for part in (*weights, *biases)):
         raise InvalidPredictions(
-            "the training diverged, so that weights are not finite and answer nothing; lower rate, momentum or l2."
+            "the training diverged, so the weights are not finite and the classifier cannot answer; lower rate, momentum or l2."
         )
     return weights, biases
 
 
 def _precision(bounds: object) -> type[np.floating[Any]]:
-    """Return as what columns are read: what a network holds, but more before it is clipped."""
+    """Return the precision in which columns are read: that of a network, or double precision if they are clipped first."""
     return np.float32 if bounds is None else np.float64
 
 
@@ -408,12 +411,12 @@ def _ranges(
         raise InvalidInput(
             f"the bounds {bounds!r} do not fit {columns} columns; pass a pair (low, high), each one number or one per column."
         ) from None
-    width = ranges[1] / 2 - ranges[0] / 2  # of which none overflows
+    width = ranges[1] / 2 - ranges[0] / 2  # half the range, which cannot overflow
     wrong = np.flatnonzero(~(np.isfinite(ranges).all(axis=0) & (width > 0)))
     if len(wrong):
         at = int(wrong[0])
         raise InvalidInput(
-            f"the bounds of column {at} are {ranges[0, at]:g} and {ranges[1, at]:g}, between which nothing can be scaled; pass (low, high) "
+            f"the bounds of column {at} are {ranges[0, at]:g} and {ranges[1, at]:g}, to which no value can be scaled; pass (low, high) "
             "with finite low below high."
         )
     return ranges
@@ -432,11 +435,12 @@ def _scaled(
 
 def _delta(delta: float | None, rows: int) -> float:
     if delta is None:
-        return 1 / (10 * rows)  # well below one record of the table
+        return 1 / (10 * rows)  # well below one over the number of records
     given = _finite(delta, "delta")
     if not 0 < given < 1:
         raise InvalidInput(
-            f"delta is {given:g}, but is the probability with which normal noise may fail, never 0; pass one far below 1, such as 1e-5."
+            f"delta must be in (0, 1), got {given:g}: it is the probability with which normal noise may fail to protect, and never 0; "
+            "pass a number such as 1e-5."
         )
     return given
 
@@ -454,7 +458,7 @@ def _relation(relation: str) -> Relation:
 def _widths(hidden: object) -> tuple[int, ...]:
     if not isinstance(hidden, Iterable):
         raise InvalidInput(
-            f"hidden is {hidden!r}, but there may be several layers; pass their widths, such as (32,) or (64, 32)."
+            f"hidden is {hidden!r}, but must be the widths of all hidden layers, such as (32,) or (64, 32)."
         )
     return tuple(_count(width, "a width in hidden") for width in hidden)
 
@@ -462,14 +466,12 @@ def _widths(hidden: object) -> tuple[int, ...]:
 def _count(value: object, name: str) -> int:
     if not isinstance(value, Integral) or value < 1:
         raise InvalidInput(
-            f"{name} is {value!r}, which counts nothing; pass a whole number of at least 1."
+            f"{name} must be a whole number of at least 1, got {value!r}."
         )
     return int(value)
 
 
 def _finite(value: object, name: str) -> float:
     if not isinstance(value, Real) or not math.isfinite(value):
-        raise InvalidInput(
-            f"{name} is {value!r}, with which nothing can be computed; pass a finite number."
-        )
+        raise InvalidInput(f"{name} must be a finite number, got {value!r}.")
     return float(value)

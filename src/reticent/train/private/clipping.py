@@ -1,6 +1,6 @@
-r"""What is done to the gradient of one record before it is summed: clippings that state their sensitivity.
+r"""Clipping of the gradient of one record before it is summed; every clipping states its sensitivity.
 
-A clipping bounds how long a record's clipped gradient can be, whatever the record; noise is scaled to
+A clipping bounds how long a record's clipped gradient can be, whatever the record. Noise is scaled to
 that bound and to nothing else, so that noise and accounting cannot disagree. Sizes are
 the numbers of parameters of each layer.
 
@@ -14,7 +14,7 @@ References
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -22,6 +22,7 @@ from reticent.errors import InvalidInput
 
 if TYPE_CHECKING:
     from reticent.account import Relation
+    from reticent.train.private.sums import Sum
 
 __all__ = [
     "PSAC",
@@ -38,7 +39,9 @@ __all__ = [
     "sensitivity",
 ]
 
-Array = Any  # of torch or numpy: a factor is a formula
+Array = (
+    Any  # an array of torch or numpy, since a factor is a formula that works on both
+)
 
 
 @runtime_checkable
@@ -55,24 +58,24 @@ class Scaling(Clipping, Protocol):
     """A clipping that shortens a gradient without turning it."""
 
     def factor(self, norm: Array) -> Array:
-        """Return by what gradients of these lengths are multiplied."""
+        """Return the factors by which gradients of these lengths are multiplied."""
         ...
 
 
 def sensitivity(
     clipping: Clipping, sizes: Sequence[int], relation: "Relation"
 ) -> float:
-    """Return by how much a neighbour can move the sum of clipped gradients.
+    """Return the largest distance between the sums of clipped gradients of neighbouring tables.
 
-    A record that comes or goes moves it by one clipped gradient, one that is replaced by two; what
-    a sigmoid lets through has one sign, so that two never add up.
+    A record that is added or removed moves the sum by one clipped gradient, one that is replaced by
+    two. What a sigmoid lets through is positive, so that two of them never add up.
 
     Parameters
     ----------
     clipping : Clipping
-        What is done to each gradient.
+        The clipping of each gradient.
     sizes : sequence of int
-        Parameters of each layer.
+        Number of parameters of each layer.
     relation : Relation
         When tables are neighbours.
 
@@ -94,7 +97,7 @@ def sensitivity(
 
 @dataclass(frozen=True, kw_only=True)
 class Clip:
-    """Shorten gradients longer than a norm to it [1]_."""
+    """Shorten gradients that are longer than a norm to that norm [1]_."""
 
     norm: float = 1.0
 
@@ -112,7 +115,7 @@ class Clip:
 
 @dataclass(frozen=True, kw_only=True)
 class Automatic:
-    """Give all gradients nearly the same length (AUTO-S [2]_); no norm to choose but the learning rate's."""
+    """Give all gradients nearly the same length (AUTO-S [2]_), so that only the learning rate is left to choose."""
 
     norm: float = 1.0
     stability: float = 0.01
@@ -150,12 +153,12 @@ class PSAC:
 
 @dataclass(frozen=True, kw_only=True)
 class PerLayer:
-    """Clip the gradient of each layer by itself.
+    """Clip the gradient of each layer separately.
 
     Parameters
     ----------
     norms : tuple of float
-        One for each layer, or one for all.
+        One norm for each layer, or one for all.
     """
 
     norms: tuple[float, ...] = (1.0,)
@@ -167,7 +170,7 @@ class PerLayer:
         for norm in self.norms:
             if not (norm > 0 and math.isfinite(norm)):
                 raise InvalidInput(
-                    f"a norm is {norm}, but a bound on a gradient's length is a positive number."
+                    f"a norm must be positive and finite to bound the length of a gradient, got {norm}."
                 )
 
     def of_layers(self, layers: int) -> tuple[float, ...]:
@@ -184,17 +187,25 @@ class PerLayer:
         """Return the root of the sum of the norms' squares."""
         return math.sqrt(sum(norm**2 for norm in self.of_layers(len(sizes))))
 
+    def factors(self, lengths: Sequence[Array]) -> list[Array]:
+        """Return ``min(1, C / |g|)`` for each layer, given the lengths of its gradients."""
+        norms = self.of_layers(len(lengths))
+        return [
+            norm / length.clip(min=norm)
+            for norm, length in zip(norms, lengths, strict=True)
+        ]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Filter:
-    """What the element-wise clippings share: c tanh(g / k).
+    """What element-wise clippings share: c tanh(g / k).
 
     Parameters
     ----------
     scale : float
-        c: no element comes out larger.
+        The largest size c that an element can have afterwards.
     width : float
-        k: elements well below it pass unchanged, up to c / k.
+        The width k: elements well below it are only multiplied by c / k.
     """
 
     scale: float = 1.0
@@ -204,13 +215,33 @@ class Filter:
         _positive(self, "scale", "width")
 
     def bound(self, sizes: Sequence[int]) -> float:
-        r"""Return :math:`c\sqrt n`: every element may come out at its largest."""
+        r"""Return :math:`c\sqrt n`: every element may have its largest size."""
         return self.scale * math.sqrt(sum(sizes))
+
+    def inner(self, norm: Array) -> Array:
+        """Return the factors on gradients of these lengths before tanh: ``1 / k``."""
+        return 0 * norm + 1 / self.width
+
+    def outer(self, scale: Array, lengths: Callable[[], Array]) -> Array:
+        """Return the factors after tanh.
+
+        Parameters
+        ----------
+        scale : array
+            c for records that take part, 0 for others.
+        lengths : callable
+            Returns the lengths of the filtered gradients.
+        """
+        return scale
+
+    def completed(self, total: "Sum", outer: Array) -> "Sum":
+        """Return the sum of clipped gradients, given that of ``outer tanh(inner g)``."""
+        return total
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tanh(Filter):
-    r"""The tanh filter of [4]_ alone. Its sensitivity is :math:`c\sqrt n`: ask for :class:`TanhThenClip`.
+    r"""The tanh filter of [4]_ alone. Its sensitivity is :math:`c\sqrt n`: prefer :class:`TanhThenClip`.
 
     Examples
     --------
@@ -221,12 +252,26 @@ class Tanh(Filter):
 
 @dataclass(frozen=True, kw_only=True)
 class Sigmoid(Filter):
-    """A sigmoid on each element, c / (1 + e^(-g/k)): the bad contrast of [4]_, since no gradient still moves by c/2."""
+    """A sigmoid on each element, c / (1 + e^(-g/k)): the negative example of [4]_, since even a zero gradient moves weights by c/2."""
+
+    # With x = g / k, 1 / (1 + e^-x) = 1/2 + tanh(x/2) / 2: half the factors, and half of c for each record.
+
+    def inner(self, norm: Array) -> Array:
+        """Return ``1 / 2k``."""
+        return super().inner(norm) / 2
+
+    def outer(self, scale: Array, lengths: Callable[[], Array]) -> Array:
+        """Return ``c / 2``."""
+        return scale / 2
+
+    def completed(self, total: "Sum", outer: Array) -> "Sum":
+        """Return the sum with ``c / 2`` added to each element for each record."""
+        return total.raised(outer.sum(1))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClippedFilter(Filter):
-    """What filters with a clip share.
+    """What filters that are combined with a clip share.
 
     Parameters
     ----------
@@ -243,11 +288,15 @@ class ClippedFilter(Filter):
 
 @dataclass(frozen=True, kw_only=True)
 class TanhThenClip(ClippedFilter):
-    """The tanh filter, and then a clip: what is meant when a tanh filter with a guarantee is asked for."""
+    """The tanh filter, and then a clip: the tanh filter to use if there must be a guarantee."""
 
     def bound(self, sizes: Sequence[int]) -> float:
         r"""Return :math:`\min(C, c\sqrt n)`."""
         return min(self.norm, super().bound(sizes))
+
+    def outer(self, scale: Array, lengths: Callable[[], Array]) -> Array:
+        """Return ``c min(1, C / |g|)`` with g the filtered gradient."""
+        return scale * (self.norm / lengths().clip(min=self.norm))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,11 +306,15 @@ class ClipThenTanh(ClippedFilter):
     def bound(self, sizes: Sequence[int]) -> float:
         r"""Return :math:`c\sqrt n\,\tanh(C/(k\sqrt n))`.
 
-        The square of tanh is concave in the square of its argument, so that the longest clipped gradient
-        has equal elements.
+        The square of tanh is concave in the square of its argument, so that the elements of the longest
+        clipped gradient are equal.
         """
         root = math.sqrt(sum(sizes))
         return self.scale * root * math.tanh(self.norm / (self.width * root))
+
+    def inner(self, norm: Array) -> Array:
+        """Return ``min(1, C / |g|) / k``."""
+        return super().inner(norm) * (self.norm / norm.clip(min=self.norm))
 
 
 def _positive(clipping: object, *names: str) -> None:
@@ -269,5 +322,5 @@ def _positive(clipping: object, *names: str) -> None:
         value = getattr(clipping, name)
         if not (value > 0 and math.isfinite(value)):
             raise InvalidInput(
-                f"{name} of {type(clipping).__name__} is {value}, but a bound on gradients is a positive number."
+                f"{name} of {type(clipping).__name__} must be positive and finite to bound gradients, got {value}."
             )

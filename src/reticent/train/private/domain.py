@@ -1,9 +1,9 @@
-r"""What values columns take, for a private training: declared by the owner, or learned with noise.
+r"""The values that columns take, for a private training: declared by the owner, or learned with noise.
 
-To scale a number or list the categories of a column is to look at the records; done without noise it voids every
-guarantee about them. A domain is either declared, from what everybody knows of the columns, or learned from histograms
-with normal noise, one count per record and column: the sum over k columns moves by :math:`\sqrt k` when a record comes or goes.
-A category is listed only if its noisy count exceeds a threshold that a category of one single record passes
+To scale a number or to list the categories of a column is to look at the records; done without noise, it voids every
+guarantee about them. A domain is either declared, from public knowledge about the columns, or learned from histograms
+with normal noise, one count per record and column: all k histograms together move by :math:`\sqrt k` when a record is added
+or removed. A category is listed only if its noisy count exceeds a threshold that a category of a single record passes
 with a stated, tiny probability (Korolova et al., WWW 2009; this probability is part of the guarantee).
 """
 
@@ -22,24 +22,25 @@ from reticent.data import ColumnKind, Table
 from reticent.errors import InvalidInput
 from reticent.product import Encoder
 
-__all__ = ["Domain", "learn_domain", "read_domain"]
+__all__ = ["Domain", "learn_domain", "noisy_counts", "read_domain"]
 
-OCTAVES = range(-20, 41)  # sizes of numbers that are told apart: 1e-6 to 1e12
-STEPS = 2  # cells of the histogram per octave: few, so that each is heard
-HEARD = 4.0  # counts below so many standard deviations are taken for noise
+OCTAVES = range(-20, 41)  # powers of two that are told apart: from 1e-6 to 1e12
+STEPS = 2  # cells of the histogram per octave: few, so that the count of each exceeds the noise
+# Counts below this many standard deviations of the noise count as noise: a cell without records exceeds it once in 30,000.
+HEARD = 4.0
 MISSING = "(missing)"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Domain:
-    """What a network may know of columns before it sees a record.
+    """What a network may know about columns before it sees a record.
 
     Parameters
     ----------
     numbers : tuple of (str, float, float)
-        Columns of numbers, with centre and scale.
+        Numeric columns, each with centre and scale.
     categories : tuple of (str, tuple of str)
-        Columns of categories, with those that are told apart.
+        Categorical columns, each with its known categories.
     unheard : tuple of str
         Columns whose values were too few to be learned through the noise.
     """
@@ -50,7 +51,7 @@ class Domain:
 
     @property
     def encoder(self) -> Encoder:
-        """From columns to numbers."""
+        """The encoder that turns these columns into numbers."""
         return Encoder(
             numbers=tuple(name for name, _, _ in self.numbers),
             categories=self.categories,
@@ -59,7 +60,7 @@ class Domain:
     def standardisation(
         self, encoder: Encoder | None = None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return centre and scale of every input of an encoder; a category it knows and the domain does not is scaled to nothing."""
+        """Return the centre and scale of every input of an encoder; a category that the domain does not know is scaled down to 0."""
         encoder = encoder or self.encoder
         known = dict(self.categories)
         places = {name: (centre, scale) for name, centre, scale in self.numbers}
@@ -71,19 +72,19 @@ class Domain:
 
 
 def read_domain(path: Path | str, table: Table) -> Domain:
-    """Read a declared domain from TOML: ``[numbers]`` with lowest and highest value, ``[categories]`` with names.
+    """Read a declared domain from TOML: ``[numbers]`` with the lowest and highest values, ``[categories]`` with names.
 
     Parameters
     ----------
     path : path
         The file.
     table : Table
-        Whose columns it must declare, all of them and no others; its records are not looked at.
+        The table whose columns the file must declare, all of them and no others; its records are not used.
 
     Raises
     ------
     InvalidInput
-        If it cannot be read or does not fit the columns.
+        If the file cannot be read or does not fit the columns.
     """
     path = Path(path)
     try:
@@ -103,7 +104,7 @@ def read_domain(path: Path | str, table: Table) -> Domain:
     for name in (*columns[0], *columns[1]):
         if name not in declared:
             raise InvalidInput(
-                f"the domain {path} does not declare the column {name!r}, and its values may not be looked at; add it."
+                f"the domain {path} does not declare the column {name!r}, and looking at its values would void the guarantee; add it."
             )
     for name in declared - {*columns[0], *columns[1]}:
         raise InvalidInput(
@@ -128,18 +129,18 @@ def learn_domain(
 ) -> Domain:
     """Learn the domain of a table's columns from noisy histograms.
 
-    Numbers are centred at their median and scaled by the distance of the 10 % and 90 % quantiles.
+    Numbers are centred at their median and scaled by the distance between the 10 % and 90 % quantiles.
 
     Parameters
     ----------
     table : Table
-        Its kinds of columns are public, its records are not.
+        The table; the kinds of its columns are public, its records are not.
     noise_multiplier : float
-        Standard deviation of the noise on counts over the sensitivity, which is the root of the number of columns.
+        Standard deviation of the noise on counts divided by the sensitivity, which is the root of the number of columns.
     failure : float
-        Probability that a category of one single record is listed, over all columns.
+        Probability that a category of a single record is listed, over all columns.
     generator : numpy.random.Generator
-        Of the noise: a cryptographic one for what may be released.
+        Generator of the noise: a cryptographic one if the product may be released.
     """
     numeric, categorical = _columns(table)
     deviation = noise_multiplier * math.sqrt(max(len(numeric) + len(categorical), 1))
@@ -171,7 +172,7 @@ def _columns(table: Table) -> tuple[list[str], list[str]]:
 
 
 def _range(path: Path, name: str, pair: Any) -> tuple[float, float]:
-    """Return centre and scale of a declared range."""
+    """Return the centre and scale of a declared range."""
     try:
         low, high = (float(x) for x in pair)
         fits = math.isfinite(low) and math.isfinite(high) and low < high
@@ -182,7 +183,7 @@ def _range(path: Path, name: str, pair: Any) -> tuple[float, float]:
             f"the column {name!r} of the domain {path} is declared {pair!r}; a column of numbers needs its lowest and highest "
             "value, such as [0, 100]."
         )
-    # A quarter of the range is about a standard deviation of what fills it.
+    # A quarter of the range is about the standard deviation of values that fill it.
     return (low + high) / 2, (high - low) / 4
 
 
@@ -195,10 +196,10 @@ def _names(path: Path, name: str, known: Any) -> tuple[str, ...]:
     return tuple(sorted({str(value) for value in known}))
 
 
-def _noisy(
+def noisy_counts(
     counts: NDArray[np.int64], deviation: float, generator: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Return whole counts with whole noise: on integers, rounding the noise is rounding the sum."""
+    """Return integer counts with integer noise: on integers, rounding the noise is the same as rounding the sum."""
     noise: NDArray[np.float64] = np.rint(
         deviation * generator.standard_normal(len(counts))
     )
@@ -208,12 +209,12 @@ def _noisy(
 def _place(
     values: NDArray[np.float64], deviation: float, generator: np.random.Generator
 ) -> tuple[float, float] | None:
-    """Return centre and scale of numbers from a noisy histogram on a public grid, if a cell of it is heard."""
+    """Return the centre and scale of numbers from a noisy histogram on a public grid; None if no cell exceeds the noise."""
     edges = 2.0 ** np.arange(OCTAVES.start, OCTAVES.stop, 1 / STEPS)
     edges = np.concatenate([-edges[::-1], edges])
     cells = np.searchsorted(edges, values[np.isfinite(values)], side="right")
     counts = np.bincount(cells, minlength=len(edges) + 1)
-    noisy = _noisy(counts, deviation, generator)
+    noisy = noisy_counts(counts, deviation, generator)
     noisy[noisy < HEARD * deviation] = 0
     if noisy.sum() <= 0:
         return None
@@ -227,11 +228,11 @@ def _place(
         return float(lower[cell] + part * (upper[cell] - lower[cell]))
 
     low, middle, high = (quantile(q) for q in (0.1, 0.5, 0.9))
-    spread = (high - low) / 2.56
-    heard = np.flatnonzero(noisy)
-    if heard[-1] > heard[0]:
-        # Where nearly all values are one, the few others tell the scale.
-        far = max(lower[heard[-1]] - middle, middle - upper[heard[0]])
+    spread = (high - low) / 2.56  # in standard deviations of a normal distribution
+    filled = np.flatnonzero(noisy)
+    if filled[-1] > filled[0]:
+        # Where nearly all values are equal, the few others determine the scale.
+        far = max(lower[filled[-1]] - middle, middle - upper[filled[0]])
         spread = max(spread, float(far) / 4)
     return middle, spread
 
@@ -242,10 +243,10 @@ def _listed(
     threshold: float,
     generator: np.random.Generator,
 ) -> tuple[str, ...]:
-    """Return the categories whose noisy count passes the threshold."""
+    """Return the categories whose noisy counts pass the threshold."""
     names, counts = np.unique(
         values.fillna(MISSING).astype(str).to_numpy(dtype=object).astype(str),
         return_counts=True,
     )
-    noisy = _noisy(counts, deviation, generator)
+    noisy = noisy_counts(counts, deviation, generator)
     return tuple(str(name) for name in names[noisy > threshold])

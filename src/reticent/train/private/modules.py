@@ -1,9 +1,9 @@
 """Train modules of the user with differential privacy, one after another.
 
-Gradients of single records come from taps where every layer allows it: a hook takes what goes into a layer and the
-deltas that come back, and no gradient of the weights is formed on the way. Linear layers then need no gradient of a
-record at all, convolutions and norms a small one each. Modules with other layers are differentiated
-record by record by ``torch.func.vmap``.
+Gradients of single records come from hooks ("taps") if every layer allows it: a hook records the inputs of a layer and
+the deltas that are propagated back to it, and autograd forms no gradient of the weights. Linear layers then need no
+per-record gradient at all; convolutions and normalisation layers need a small one each. Modules with other layers are
+differentiated record by record by ``torch.func.vmap``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,14 +16,14 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from reticent.errors import InvalidInput
-from reticent.train._stack import View, members_of
 from reticent.train._trial import made_with
 from reticent.train.losses import Loss, cross_entropy, loss_of
 from reticent.train.modules import Modules, laid_out, wants_channels_last
-from reticent.train.private._sums import Column, Outer, Piece, Sum, Whole
 from reticent.train.private.networks import Follower, randomness_of
 from reticent.train.private.randomness import Randomness
+from reticent.train.private.sums import Column, Outer, Piece, Sum, Whole
 from reticent.train.recipes import Private
+from reticent.train.stacking import View, members_of
 
 __all__ = [
     "gradients_of_records",
@@ -32,7 +32,7 @@ __all__ = [
     "trained_layers",
 ]
 
-CHUNK = 256  # records differentiated at once
+CHUNK = 256  # records differentiated at once, so that per-record gradients stay small
 
 
 def train_modules_privately(
@@ -46,7 +46,7 @@ def train_modules_privately(
     centres: Tensor | None = None,
     scales: Tensor | None = None,
     randomness: Sequence[Randomness] | None = None,
-    told: Callable[[int], None] | None = None,
+    tell: Callable[[int], None] | None = None,
 ) -> Modules:
     """Train one private module per mask.
 
@@ -55,18 +55,18 @@ def train_modules_privately(
     make, inputs, targets, masks, centres, scales
         As in :func:`reticent.train.modules.train_modules`. Centres and scales must be public.
     seeds : sequence of int
-        Of the initialisation; and of batches and noise, if they are seeded.
+        Seeds of the initialisation; and of batches and noise, if they are seeded.
     recipe : Private
         Training, clipping and noise.
     randomness : sequence of Randomness, optional
-        Batches and noise of each model in place of the recipe's.
-    told : callable, optional
-        Called with the number of steps of a model done after each.
+        Batches and noise of each model, instead of the recipe's.
+    tell : callable, optional
+        Called after each step of a model with the number of its completed steps.
 
     Raises
     ------
     InvalidInput
-        If the module mixes records, as a batch norm does, or draws for itself, as dropout does; or if its loss does.
+        If the module or its loss mixes records, as a batch norm does, or draws at random, as dropout does.
     """
     view = View(inputs=inputs, targets=targets, centres=centres, scales=scales)
     members = members_of(masks, seeds, view)
@@ -75,8 +75,8 @@ def train_modules_privately(
         module, _ = made_with(make, int(seed), view.inputs[:1])
         refuse_mixing(module)
         _must_answer_alone(module, view.of(k), members[k])
-        own = randomness_of(recipe, [seed]) if randomness is None else randomness[k]
-        _train_one(module, view.of(k), members[k], recipe, own, told)
+        source = randomness_of(recipe, [seed]) if randomness is None else randomness[k]
+        _train_one(module, view.of(k), members[k], recipe, source, tell)
         modules.append(module.eval())
     return Modules(
         modules=tuple(modules),
@@ -92,7 +92,7 @@ def _train_one(
     members: Tensor,
     recipe: Private,
     randomness: Randomness,
-    told: Callable[[int], None] | None,
+    tell: Callable[[int], None] | None,
 ) -> None:
     module.train()
     if wants_channels_last(view.inputs, module):
@@ -112,15 +112,15 @@ def _train_one(
     for done, batch in enumerate(batches):
         rows = batch.index[0][batch.present[0]]
         totals = [torch.zeros_like(p)[None] for p in parameters]
-        for some in torch.split(rows, CHUNK) if len(rows) else ():
-            x, y = view.batch(some[None])
+        for chunk in torch.split(rows, CHUNK) if len(rows) else ():
+            x, y = view.batch(chunk[None])
             pieces = gradients_of_records(module, laid_out(x[0], module), y[0], loss)
-            sums = follower.sums(pieces, torch.ones(1, len(some), dtype=torch.bool))
+            sums = follower.sums(pieces, torch.ones(1, len(chunk), dtype=torch.bool))
             for total, part in zip(totals, _flat(sums), strict=True):
                 total.add_(part.formed().view(total.shape))
         follower.follow([Sum(whole=total) for total in totals], randomness)
-        if told is not None:
-            told(done + 1)
+        if tell is not None:
+            tell(done + 1)
 
 
 def _flat(sums: Sequence[Sequence[Sum]]) -> Iterator[Sum]:
@@ -128,20 +128,25 @@ def _flat(sums: Sequence[Sequence[Sum]]) -> Iterator[Sum]:
 
 
 def trained_layers(module: nn.Module) -> list[tuple[nn.Module, list[nn.Parameter]]]:
-    """Return every layer that has parameters of its own to train, and these."""
-    found = [
-        (layer, [p for p in layer.parameters(recurse=False) if p.requires_grad])
-        for layer in module.modules()
-    ]
-    seen: set[int] = set()
+    """Return every layer that directly holds trained parameters, with these parameters.
+
+    A parameter that several layers share belongs to the first.
+    """
+    listed: set[int] = set()
     layers = []
-    for layer, own in found:
-        fresh = [p for p in own if id(p) not in seen]
-        seen.update(id(p) for p in fresh)
-        if fresh:
-            layers.append((layer, fresh))
+    for layer in module.modules():
+        parameters = [
+            p
+            for p in layer.parameters(recurse=False)
+            if p.requires_grad and id(p) not in listed
+        ]
+        listed.update(id(p) for p in parameters)
+        if parameters:
+            layers.append((layer, parameters))
     if not layers:
-        raise InvalidInput("the module has no parameter to train.")
+        raise InvalidInput(
+            "the module has no parameter to train, so it cannot learn; give it one with requires_grad."
+        )
     return layers
 
 
@@ -153,16 +158,18 @@ def gradients_of_records(
     Parameters
     ----------
     module : nn.Module
-        From (batch, ...) to (batch, classes) logits, each record by itself.
+        Maps (batch, ...) to (batch, classes) logits, each record independently of the others.
     inputs : Tensor, (batch, ...)
-        Records.
+        Inputs of the records.
     targets : Tensor, (batch, classes)
-        Class probabilities.
+        Class probabilities of the records.
     loss : callable
-        From logits and targets to one loss per record, each of that record alone.
+        Maps logits and targets to one loss per record, which depends on that record alone.
     """
     layers = trained_layers(module)
-    if all(_can_tap(layer, own) for layer, own in layers) and not _in_place(module):
+    if all(
+        _can_tap(layer, parameters) for layer, parameters in layers
+    ) and not _in_place(module):
         tapped = _by_taps(module, layers, inputs, targets, loss)
         if tapped is not None:
             return tapped
@@ -177,19 +184,22 @@ def _by_vmap(
     loss: Loss,
 ) -> list[list[Piece]]:
     names = {id(p): name for name, p in module.named_parameters()}
-    trained = {names[id(p)]: p.detach() for _, own in layers for p in own}
+    trained = {names[id(p)]: p.detach() for _, parameters in layers for p in parameters}
     fixed = {
         **{n: p.detach() for n, p in module.named_parameters() if n not in trained},
         **{n: b.detach() for n, b in module.named_buffers()},
     }
 
-    def judged(moving: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+    def loss_of_record(moving: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
         logits = functional_call(module, {**moving, **fixed}, (x[None],))
         return loss(logits, y[None])[0]
 
-    found = vmap(grad(judged), in_dims=(None, 0, 0))(trained, inputs, targets)
+    gradients = vmap(grad(loss_of_record), in_dims=(None, 0, 0))(
+        trained, inputs, targets
+    )
     return [
-        [Whole(gradients=found[names[id(p)]][None]) for p in own] for _, own in layers
+        [Whole(gradients=gradients[names[id(p)]][None]) for p in parameters]
+        for _, parameters in layers
     ]
 
 
@@ -200,33 +210,33 @@ def _by_taps(
     targets: Tensor,
     loss: Loss,
 ) -> list[list[Piece]] | None:
-    """Return the gradients from what goes into layers and the deltas that come out, if each is used once."""
-    taken: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {}
+    """Return the gradients from the layers' inputs and deltas; None unless every layer is called once with one row per record."""
+    calls: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {}
 
-    def tap(layer: nn.Module, given: tuple[Tensor, ...], made: Tensor) -> Tensor:
-        if not made.requires_grad:
-            made.requires_grad_()
-        taken.setdefault(layer, []).append((given[0].detach(), made))
-        return made
+    def tap(layer: nn.Module, given: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        if not output.requires_grad:
+            output.requires_grad_()
+        calls.setdefault(layer, []).append((given[0].detach(), output))
+        return output
 
     hooks = [layer.register_forward_hook(tap) for layer, _ in layers]
     try:
         with _frozen(layers), torch.enable_grad():
             logits = module(inputs)
-            whole = loss(logits, targets).sum()
-            if any(len(taken.get(layer, ())) != 1 for layer, _ in layers):
+            total = loss(logits, targets).sum()
+            if any(len(calls.get(layer, ())) != 1 for layer, _ in layers):
                 return None
-            tips = [taken[layer][0][1] for layer, _ in layers]
-            deltas = torch.autograd.grad(whole, tips)
+            outputs = [calls[layer][0][1] for layer, _ in layers]
+            deltas = torch.autograd.grad(total, outputs)
     finally:
         for hook in hooks:
             hook.remove()
     pieces = []
-    for (layer, own), delta in zip(layers, deltas, strict=True):
-        below = taken[layer][0][0]
+    for (layer, parameters), delta in zip(layers, deltas, strict=True):
+        below = calls[layer][0][0]
         if len(below) != len(inputs) or len(delta) != len(inputs):
             return None  # the first dimension is not the records
-        pieces.append([_piece(layer, p, below, delta) for p in own])
+        pieces.append([_piece(layer, p, below, delta) for p in parameters])
     return pieces
 
 
@@ -267,32 +277,32 @@ def _piece(
 def _of_kernels(layer: nn.Conv2d, below: Tensor, delta: Tensor) -> Tensor:
     """Return the gradients of a convolution's kernels, (batch, out, in, height, width).
 
-    A gradient is the product of deltas and the windows that each of them has looked at. Whatever lies innermost is long:
-    channels if there are many, else the columns of the image, so that windows are copied in long pieces.
+    A gradient is the product of the deltas with the windows of the input that they belong to. The innermost dimension is
+    always a long one, the channels if there are many, else the columns of the image, so that windows are copied in long
+    pieces.
     """
     assert not isinstance(layer.padding, str)
     (tall, wide), (down, across) = layer.kernel_size, layer.dilation
-    seen = below.permute(0, 2, 3, 1)
+    padded = below.permute(0, 2, 3, 1)
     if any(layer.padding):
         up, side = layer.padding
-        seen = nn.functional.pad(seen, (0, 0, side, side, up, up))
-    windows = seen.unfold(1, (tall - 1) * down + 1, layer.stride[0])
+        padded = nn.functional.pad(padded, (0, 0, side, side, up, up))
+    windows = padded.unfold(1, (tall - 1) * down + 1, layer.stride[0])
     windows = windows.unfold(2, (wide - 1) * across + 1, layer.stride[1])
-    windows = windows[
-        ..., ::down, ::across
-    ]  # records, rows, columns, in, height, width
+    # Records, rows, columns, channels, height, width.
+    windows = windows[..., ::down, ::across]
     records, rows, columns, channels = windows.shape[:4]
     above = delta.permute(0, 2, 3, 1).reshape(records, rows * columns, -1)
     if channels >= wide:
         flat = windows.permute(0, 1, 2, 4, 5, 3).reshape(records, rows * columns, -1)
-        made = torch.bmm(above.transpose(1, 2), flat)
-        return made.view(records, -1, tall, wide, channels).permute(0, 1, 4, 2, 3)
+        product = torch.bmm(above.transpose(1, 2), flat)
+        return product.view(records, -1, tall, wide, channels).permute(0, 1, 4, 2, 3)
     flat = windows.permute(0, 3, 4, 5, 1, 2).reshape(records, -1, rows * columns)
-    made = torch.bmm(flat, above).transpose(1, 2)
-    return made.reshape(records, -1, channels, tall, wide)
+    product = torch.bmm(flat, above).transpose(1, 2)
+    return product.reshape(records, -1, channels, tall, wide)
 
 
-def _can_tap(layer: nn.Module, own: Sequence[nn.Parameter]) -> bool:
+def _can_tap(layer: nn.Module, parameters: Sequence[nn.Parameter]) -> bool:
     if isinstance(layer, nn.Conv2d):
         return (
             layer.groups == 1
@@ -300,7 +310,7 @@ def _can_tap(layer: nn.Module, own: Sequence[nn.Parameter]) -> bool:
             and not isinstance(layer.padding, str)
         )
     known = type(layer) in (nn.Linear, nn.GroupNorm, nn.LayerNorm)
-    return known and len(own) == len(list(layer.parameters(recurse=False)))
+    return known and len(parameters) == len(list(layer.parameters(recurse=False)))
 
 
 def _in_place(module: nn.Module) -> bool:
@@ -311,8 +321,8 @@ def _in_place(module: nn.Module) -> bool:
 def _frozen(
     layers: Sequence[tuple[nn.Module, list[nn.Parameter]]],
 ) -> Iterator[None]:
-    """Let no gradient of a parameter be formed."""
-    parameters = [p for _, own in layers for p in own]
+    """Keep autograd from forming gradients of the parameters, and allow it again afterwards."""
+    parameters = [p for _, group in layers for p in group]
     try:
         for parameter in parameters:
             parameter.requires_grad_(False)
@@ -323,34 +333,35 @@ def _frozen(
 
 
 def _must_answer_alone(module: nn.Module, view: View, members: Tensor) -> None:
-    """Refuse a module whose answers depend on who else is asked about, or on draws of its own."""
+    """Refuse a module whose answer for a record depends on the other records of a batch, or on random draws."""
     records = view.batch(members[torch.arange(3) % len(members)][None])[0][0]
     module.train()
     with torch.no_grad():
         together = module(records)
         alone = torch.cat([module(records[k : k + 1]) for k in range(len(records))])
+    # The tolerance leaves room for single precision; a module that mixes records differs by far more.
     if not torch.allclose(together, alone, rtol=1e-3, atol=1e-5, equal_nan=True):
         raise InvalidInput(
-            f"the module {type(module).__name__} answers otherwise about three records together than about each alone, so that no bound on "
-            "one record's gradient bounds its influence; let it treat every record by itself, without draws of its own."
+            f"the module {type(module).__name__} answers differently for three records together than for each alone, so that a bound on one "
+            "record's gradient does not bound its influence; compute the answer for every record from that record alone, without random numbers."
         )
 
 
 def refuse_mixing(module: nn.Module) -> None:
-    """Refuse layers that let one record change what another one's gradient is."""
+    """Refuse layers in which one record changes the gradient of another."""
     for name, layer in module.named_modules():
         what = f"the layer {name or '(the module itself)'} is a {type(layer).__name__}"
         if isinstance(layer, nn.modules.batchnorm._BatchNorm):
             raise InvalidInput(
-                f"{what}, which mixes the records of a batch, so that no bound on one record's gradient bounds its influence; "
+                f"{what}, which mixes the records of a batch, so that a bound on one record's gradient does not bound its influence; "
                 "use nn.GroupNorm or nn.LayerNorm in its place."
             )
         if isinstance(layer, nn.modules.dropout._DropoutNd) and layer.p > 0:
             raise InvalidInput(
-                f"{what}, whose draws for one record depend on how many others there are; leave it out: the noise regularises already."
+                f"{what}, whose random draws for one record depend on the number of other records; leave it out: the noise already regularises."
             )
         tracks = getattr(layer, "track_running_stats", False)
         if isinstance(layer, nn.modules.instancenorm._InstanceNorm) and tracks:
             raise InvalidInput(
-                f"{what} that keeps statistics of all records without noise; set track_running_stats=False."
+                f"{what} that stores statistics of all records without noise; set track_running_stats=False."
             )

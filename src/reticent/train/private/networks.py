@@ -1,12 +1,12 @@
 """Train many multilayer perceptrons with differential privacy in one pass.
 
-The step of :mod:`reticent.train.engine` with three changes: who takes part is a coin flip per record (Poisson
-sampling), each record's gradient is treated, and the sum is released with noise before anything follows it. Gradients
-of single records are never made: see :mod:`reticent.train.private._sums`.
+This is the step of :mod:`reticent.train.engine` with three changes: a coin flip decides whether a record takes part
+(Poisson sampling), each record's gradient is clipped, and the sum is released with noise before the weights follow it.
+Gradients of single records are never formed: see :mod:`reticent.train.private.sums`.
 
-What the guarantee rests on, and where it is kept: the denominator is a public constant, not the
-size of the batch; an empty batch is released with noise and counts as a step; a gradient that is not finite counts as zero;
-the bound that scales the noise is the clipping's own.
+The guarantee rests on the following: the denominator is a public constant, not the size of the batch; an empty batch is
+released with noise and counts as a step; a gradient that is not finite counts as zero; and the noise is scaled to the
+bound that the clipping states.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from reticent.errors import InvalidInput
-from reticent.train._stack import Descent, View, members_of
 from reticent.train.engine import Networks, backward, forward, stacked_parameters
-from reticent.train.private._sums import Column, Outer, Piece, Sum, clipped_sums
 from reticent.train.private.clipping import PerLayer, Scaling
 from reticent.train.private.randomness import (
     Batch,
@@ -28,7 +26,9 @@ from reticent.train.private.randomness import (
     SeededRandomness,
     margin,
 )
-from reticent.train.recipes import SGD, Private, PrivateNetwork
+from reticent.train.private.sums import Column, Outer, Piece, Sum, clipped_sums
+from reticent.train.recipes import Private, PrivateNetwork
+from reticent.train.stacking import Descent, View, members_of
 
 __all__ = [
     "Follower",
@@ -50,27 +50,27 @@ def train_privately(
     scales: Tensor | None = None,
     rotate: bool = False,
     randomness: Randomness | None = None,
-    told: Callable[[int], None] | None = None,
+    tell: Callable[[int], None] | None = None,
 ) -> Networks:
     """Train one private network per mask, all in one pass.
 
     Parameters
     ----------
     inputs, targets, masks, centres, scales
-        As in :func:`reticent.train.engine.train_networks`. Centres and scales must be public: what is computed from the
+        As in :func:`reticent.train.engine.train_networks`. Centres and scales must be public: computing them from the
         records without noise voids the guarantee.
     seeds : sequence of int
-        Of the initialisation, which needs no secret; and of batches and noise, if they are seeded.
+        Seeds of the initialisation, which needs no secret; and of batches and noise, if they are seeded.
     recipe : PrivateNetwork
         Shape, training, clipping and noise.
     rotate : bool
-        Whether to train on coordinates of the records in a basis of their own, which is faster if they have more
-        columns than there are records and changes nothing about the distribution of the answers on these
-        records. The networks know nothing of others, so this is for pools, not for products.
+        Whether to train on coordinates of the records in a basis of their span, which is faster if there are more
+        columns than records and does not change the distribution of the answers for these records. The networks
+        cannot answer for other records, so this is for pools, not for products.
     randomness : Randomness, optional
-        Batches and noise in place of the recipe's: whoever watches or replays a training passes it.
-    told : callable, optional
-        Called with the number of steps done after each.
+        Batches and noise instead of the recipe's, to watch or replay a training.
+    tell : callable, optional
+        Called after each step with the number of completed steps.
     """
     view = View(inputs=inputs, targets=targets, centres=centres, scales=scales)
     basis = None
@@ -78,7 +78,7 @@ def train_privately(
         _refuse_rotation(recipe)
         basis, view = _rotated(view)
     members = members_of(masks, seeds, view)
-    courses = [recipe.course(len(own)) for own in members]
+    courses = [recipe.course(len(rows)) for rows in members]
     generators = [torch.Generator().manual_seed(int(seed)) for seed in seeds]
     sizes = [inputs.shape[1], *recipe.hidden, targets.shape[-1]]
     weights, biases = stacked_parameters(sizes, generators)
@@ -103,8 +103,8 @@ def train_privately(
         gradients = gradients_of_batch(weights, biases, view, batch, recipe)
         sums = follower.sums(gradients, batch.present)
         follower.follow([s for layer in sums for s in layer], randomness, active)
-        if told is not None:
-            told(done + 1)
+        if tell is not None:
+            tell(done + 1)
     return Networks(
         weights=tuple(weights),
         biases=tuple(biases),
@@ -114,51 +114,51 @@ def train_privately(
 
 
 def can_rotate(recipe: Private) -> bool:
-    """Whether training commutes with rotations of the inputs: lengths and normal noise do, elements do not."""
+    """Whether training commutes with rotations of the inputs: lengths and normal noise are not changed by them, elements are."""
     by_length = isinstance(recipe.clipping, Scaling | PerLayer)
-    return by_length and isinstance(recipe.optimiser, SGD)
+    return by_length and recipe.optimiser.turns_with_gradients
 
 
 def _refuse_rotation(recipe: Private) -> None:
     if not can_rotate(recipe):
         raise InvalidInput(
-            f"{type(recipe.clipping).__name__} with {type(recipe.optimiser).__name__} looks at single elements of gradients, so inputs "
-            "cannot be rotated; use a clip and SGD, or leave rotate out."
+            f"{type(recipe.clipping).__name__} with {type(recipe.optimiser).__name__} works on single elements of gradients, so the inputs "
+            "cannot be rotated; use Clip and SGD, or leave rotate out."
         )
 
 
 def _rotated(view: View) -> tuple[Tensor, View]:
-    """Return a basis of the records, (d, r), and the view of their coordinates in it."""
-    seen = view.inputs
+    """Return a basis of the records' span, (d, r), and the view of their coordinates in it."""
+    records = view.inputs
     if view.centres is not None and view.scales is not None:
         if bool(
             (view.centres != view.centres[:1]).any()
             or (view.scales != view.scales[:1]).any()
         ):
             raise InvalidInput(
-                "models see the records each in their own scale, so there is no common basis; leave rotate out."
+                "each model sees the records in its own scale, so there is no common basis; leave rotate out."
             )
-        seen = ((seen - view.centres[0]) / view.scales[0]).nan_to_num(0.0)
-    basis, coordinates = torch.linalg.qr(seen.double().T)
+        records = ((records - view.centres[0]) / view.scales[0]).nan_to_num(0.0)
+    basis, coordinates = torch.linalg.qr(records.double().T)
     return basis.float(), View(
         inputs=coordinates.T.float().contiguous(), targets=view.targets
     )
 
 
 def randomness_of(recipe: Private, seeds: Sequence[int]) -> Randomness:
-    """Return the randomness a recipe asks for."""
+    """Return the randomness that a recipe asks for."""
     if recipe.noise == "seeded":
         return SeededRandomness(seeds)
     return SecretRandomness()
 
 
 class Follower:
-    """Parameters that follow what is released, and the noise they ask for.
+    """Parameters that follow noisy sums of clipped gradients.
 
     Parameters
     ----------
     layers : sequence of sequences of Tensor, each (M, ...)
-        Parameters by layer; changed in place.
+        Parameters by layer, which are changed in place.
     decays : sequence of float
         Weight decay of each parameter, in the order of the layers.
     recipe : Private
@@ -191,17 +191,17 @@ class Follower:
         randomness: Randomness,
         active: Tensor | None = None,
     ) -> None:
-        """Release sums with noise and move all parameters by what is released."""
+        """Release sums with noise, and move all parameters by the released sums."""
         released = randomness.release(
             sums, bound=self.bound, noise_multiplier=self.recipe.noise_multiplier
         )
         self.move(released, active)
 
     def move(self, released: Sequence[Tensor], active: Tensor | None = None) -> None:
-        """Move all parameters by what was released, over the public batch size."""
+        """Move all parameters by the released sums, divided by the public batch size."""
         recipe, optimiser = self.recipe, self.recipe.optimiser
         self.descent.begin(active)
-        simple = isinstance(optimiser, SGD) and optimiser.momentum == 0
+        simple = optimiser.is_plain
         for slot, (parameter, total, decay) in enumerate(
             zip(self.descent.parameters, released, self.decays, strict=True)
         ):

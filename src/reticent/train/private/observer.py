@@ -1,11 +1,11 @@
-r"""Watch a training that is not ours: the steps of an Opacus optimiser, one by one.
+r"""Watch a training by Opacus: the steps of its optimiser, one by one.
 
-What the adversary of :mod:`reticent.train.private.watched` needs of a step lies open in the optimiser between adding noise and
-taking the step: the clipped sum, and the noisy gradient that is released. The share of the record in question is computed
-beside it, at the same weights. Nothing of the run is changed.
+What the adversary of :mod:`reticent.train.private.watched` needs to know about a step can be read from the optimiser between
+adding noise and taking the step: the clipped sum, and the noisy gradient that is released. The share of the record in
+question is computed separately, at the same weights. The run itself is not changed.
 
-Opacus divides by ``int(rows / steps per epoch)``. With one record less that may be another number, and then noise and sum
-come out on another scale: the adversary compares both scales.
+Opacus divides by ``int(rows / steps per epoch)``. With one record fewer that may be another number, and then noise and sum
+have another scale: the adversary compares both scales.
 """
 
 from collections.abc import Callable
@@ -23,37 +23,37 @@ from reticent.pool import Side, Trace, Truth
 
 __all__ = ["OpacusObserver"]
 
-ROUNDING = 1e-6  # what Opacus adds to a norm before it divides by it
+ROUNDING = 1e-6  # the number that Opacus adds to a norm before it divides by it
 
 
 class OpacusObserver:
-    """Watch one run of Opacus as somebody who asks whether one record was used.
+    """Watch one run of Opacus as an adversary who asks whether one record was used.
 
-    Use it in a ``with`` block around the training loop; on leaving, every hook is removed. The second table is the first
+    Use it in a ``with`` block around the training loop; every hook is removed at its end. The second table is the first
     one without the record.
 
     Parameters
     ----------
     module : GradSampleModule
-        What ``make_private`` returned.
+        The module that ``make_private`` returned.
     optimiser : DPOptimizer
-        What ``make_private`` returned; flat clipping.
+        The optimiser that ``make_private`` returned, with flat clipping.
     loader : DataLoader
-        What ``make_private`` returned.
+        The loader that ``make_private`` returned.
     record : Tensor
-        The record in question, as the module takes it, without the batch's dimension.
+        The record in question, as the module takes it, without the batch dimension.
     target : int
-        Its class.
+        Class of the record.
     loss : callable
-        From logits (1, classes) and a target (1,) to the loss; as in training.
+        The loss of the training, from logits (1, classes) and a target (1,).
     included : bool
-        Whether the record is in the table. If not, the run is one of the second table, and the loader's rows are one less
-        than those of the first.
+        Whether the record is in the table. If not, the run is one on the second table, and the loader has one row fewer
+        than the first table.
 
     Raises
     ------
     InvalidInput
-        If gradients are not clipped by one norm, for then the share of a record is not known here.
+        If gradients are not clipped by one norm, because then the share of a record cannot be computed.
     """
 
     def __init__(
@@ -75,21 +75,22 @@ class OpacusObserver:
         self.poisson = hasattr(loader, "sample_rate")
         if not (self.poisson or included):
             raise InvalidInput(
-                "without the record a shuffled table has no place for it, so nobody can say which step would have told; watch a run with the record."
+                "a shuffled table without the record has no place for it, so no step can be compared with one that holds it; watch a run with the record."
             )
         self.module, self.optimiser = module, optimiser
         self.record, self.target, self.loss = record, target, loss
         self.included = included
         self.steps_per_epoch = len(loader)
         self.rows = len(loader.dataset) + (not included)
-        self._there, self._kept = False, list[dict[str, float]]()
+        self._present = False  # whether the record was in a batch since the last step
+        self._steps: list[dict[str, float]] = []
         self._hook: Any = None
         self._before: Callable[[Any], None] | None = None
 
     def __enter__(self) -> "OpacusObserver":
-        self._hook = self.module.register_forward_pre_hook(self._look)
+        self._hook = self.module.register_forward_pre_hook(self._watch_batch)
         self._before = self.optimiser.step_hook
-        self.optimiser.attach_step_hook(self._see)
+        self.optimiser.attach_step_hook(self._watch_step)
         return self
 
     def __exit__(
@@ -103,8 +104,8 @@ class OpacusObserver:
 
     @property
     def steps(self) -> int:
-        """Steps that were seen."""
-        return len(self._kept)
+        """Number of steps that were observed."""
+        return len(self._steps)
 
     @property
     def stated(self) -> PrivateTraining:
@@ -117,19 +118,19 @@ class OpacusObserver:
 
     @property
     def denominators(self) -> tuple[int, int]:
-        """What sums are divided by with the record in the table, and without it."""
+        """Numbers by which sums are divided with the record in the table, and without it."""
         share = 1 / self.steps_per_epoch
         return int(self.rows * share), int((self.rows - 1) * share)
 
     def seen(self) -> tuple[Trace, Truth]:
-        """Return what was seen of the run so far, and what was true."""
-        if not self._kept:
+        """Return what was observed of the run so far, and the truth about it."""
+        if not self._steps:
             raise InvalidInput(
-                "no step was seen; train inside the observer's `with` block, with the optimiser it was given."
+                "no step was observed; train inside the observer's `with` block, with the optimiser it was given."
             )
 
         def numbers(name: str) -> NDArray[np.float64]:
-            return np.array([[step[name] for step in self._kept]])
+            return np.array([[step[name] for step in self._steps]])
 
         zero = np.zeros((1, self.steps))
         taken = numbers("taken").astype(bool)
@@ -153,43 +154,43 @@ class OpacusObserver:
         )
         return trace, Truth(first=np.array([self.included]), taken=taken)
 
-    def _look(self, module: nn.Module, given: tuple[Tensor, ...]) -> None:
-        """Note whether the record is among those of a batch."""
+    def _watch_batch(self, module: nn.Module, given: tuple[Tensor, ...]) -> None:
+        """Record whether the record in question is in a batch."""
         batch = given[0].detach()
         if len(batch):
             same = (batch == self.record.to(batch)[None]).flatten(1).all(1)
-            self._there = self._there or bool(same.any())
+            self._present = self._present or bool(same.any())
 
-    def _see(self, optimiser: Any) -> None:
-        """Keep what a step tells, then do what was to be done after it."""
-        there, self._there = self._there and self.included, False
+    def _watch_step(self, optimiser: Any) -> None:
+        """Store the numbers of a step, then call the hook that was attached before."""
+        taken, self._present = self._present and self.included, False
         share = self._share()
         summed = _flat(p.summed_grad for p in optimiser.params)
-        shown = _flat(p.grad for p in optimiser.params)
-        common = summed - share if there else summed
+        released = _flat(p.grad for p in optimiser.params)
+        common = summed - share if taken else summed
         one, two = self.denominators
         if optimiser.loss_reduction == "sum":
             one = two = 1
         times = optimiser.accumulated_iterations
         one, two = one * times, two * times
         noise = float(optimiser.noise_multiplier) * float(optimiser.max_grad_norm)
-        around, around_other = shown - common / one, shown - common / two
-        self._kept.append(
+        rest, rest_other = released - common / one, released - common / two
+        self._steps.append(
             {
-                "residual": float(around @ around),
-                "residual_other": float(around_other @ around_other),
-                "inner": float(around @ share) / one,
+                "residual": float(rest @ rest),
+                "residual_other": float(rest_other @ rest_other),
+                "inner": float(rest @ share) / one,
                 "square": float(share @ share) / one**2,
                 "deviation": noise / one,
                 "deviation_other": noise / two,
-                "taken": float(there),
+                "taken": float(taken),
             }
         )
         if self._before is not None:
             self._before(optimiser)
 
     def _share(self) -> Tensor:
-        """Return the record's clipped gradient at the weights of the moment."""
+        """Return the record's clipped gradient at the current weights."""
         inner = getattr(self.module, "_module", self.module)
         quiet = getattr(self.module, "disable_hooks", None)
         if quiet is not None:
@@ -198,14 +199,14 @@ class OpacusObserver:
             with torch.enable_grad():
                 logits = inner(self.record[None])
                 loss = self.loss(logits, torch.tensor([self.target]))
-                found = torch.autograd.grad(loss, list(self.optimiser.params))
+                gradients = torch.autograd.grad(loss, list(self.optimiser.params))
         finally:
             if quiet is not None:
                 self.module.enable_hooks()  # type: ignore[operator]
-        whole = _flat(found)
-        norm = float(whole.norm())
+        gradient = _flat(gradients)
+        norm = float(gradient.norm())
         clip = float(self.optimiser.max_grad_norm) / (norm + ROUNDING)
-        return whole * min(1.0, clip)
+        return gradient * min(1.0, clip)
 
 
 def _flat(parts: Any) -> Tensor:

@@ -1,13 +1,13 @@
-r"""Models trained with Opacus: what is claimed of them, what that is worth, and the model as a product.
+r"""Models trained with Opacus: what is claimed about them, which part of the claim holds, and the model as a product.
 
-Opacus keeps a history of its steps: noise over the clipping bound, probability of a record to take part, number of steps. That is a
-mechanism, and its privacy loss distribution gives the epsilon that holds for it. What the history leaves out is looked up in the
-engine, the optimiser and the loader, and told as caveats:
+Opacus records a history of its steps: noise divided by the clipping bound, probability of a record to take part, number of steps. That is
+a mechanism, and its privacy loss distribution gives the epsilon that holds for it. What the history leaves out is read from the
+engine, the optimiser and the loader, and stated as caveats:
 
-- Noisy sums are divided by the number of records over the number of batches, rounded down. With one record more or less that is
-  another number, so the scale of the noise alone tells the two tables apart (issues 571 and 819 of Opacus): what holds is
+- Noisy sums are divided by the number of records over the number of batches, rounded down. With one record more or less that may be
+  another number, and then the scale of the noise alone tells the two tables apart (issues 571 and 819 of Opacus): what holds is
   a guarantee for replacing a record.
-- Without secure mode noise comes from PyTorch's generator, which on a CPU keeps 32 bits of its seed: all :math:`2^{32}` streams of noise
+- Without secure mode, noise comes from PyTorch's generator, which on a CPU uses 32 bits of its seed: all :math:`2^{32}` streams of noise
   can be tried.
 - Batches cut from a shuffled table are accounted as if they were Poisson samples. They protect less [1]_.
 - The accountant ``gdp`` is a limit for many steps, and below the truth for few [2]_.
@@ -43,29 +43,34 @@ from reticent.product import Encoder, ModuleProduct
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["OpacusClaim", "claim_of_opacus", "product_of_module"]
+__all__ = [
+    "OpacusClaim",
+    "claim_of_opacus",
+    "mechanism_of_steps",
+    "product_of_module",
+]
 
-DEFAULT_SEED = 67280421310721  # of every torch.Generator() that is given none
+DEFAULT_SEED = 67280421310721  # seed of every torch.Generator() that is given none
 BOTH = (Relation.ADD_REMOVE, Relation.REPLACE)
 History = tuple[tuple[float, float, int], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpacusClaim:
-    """What Opacus claims of a training, and what can be said of the claim.
+    """What Opacus claims about a training, and what speaks against the claim.
 
     Parameters
     ----------
     epsilon, delta : float
-        As its own accountant has them, for adding or removing a record.
+        The claim of its accountant, for adding or removing a record.
     accountant : str
         ``rdp``, ``prv`` or ``gdp``.
     history : tuple of (noise multiplier, sampling rate, steps)
-        What the accountant knows of the training.
+        What the accountant recorded about the training.
     mechanism : Composition
-        The steps as they were done; ``trade_off(mechanism)`` is what holds for them where the guarantee is not void.
+        The mechanism of the steps; ``trade_off(mechanism)`` holds for them where the guarantee is not void.
     rows : int
-        Records of the training.
+        Number of records of the training.
     caveats : tuple of str
         What the reader must know.
     void : tuple of Relation
@@ -92,35 +97,35 @@ class OpacusClaim:
         prior: float = 0.5,
         fpr: float = 0.001,
     ) -> Guarantee:
-        """Return the guarantee that travels with the product; its numbers are those of the steps, not those claimed.
+        """Return the guarantee that is saved with the product; its numbers are those of the steps, not those claimed.
 
         Parameters
         ----------
         relation : Relation
             When tables are neighbours.
         prior, fpr : float
-            Belief before the release, and the rate at which the true-positive rate is stated.
+            Belief before the release, and false-positive rate at which the true-positive rate is stated.
         """
-        found = trade_off(self._under(relation))
+        curve = trade_off(self._under(relation))
         return Guarantee(
             mechanism=self._words(),
             holds=relation not in self.void,
             relation=relation.value,
-            epsilon=found.epsilon(self.delta),
+            epsilon=curve.epsilon(self.delta),
             delta=self.delta,
             noise_multiplier=min(noise for noise, _, _ in self.history),
             sampling_rate=max(rate for _, rate, _ in self.history),
             steps=sum(steps for _, _, steps in self.history),
-            advantage=found.advantage,
-            belief=found.belief(self.delta, prior=prior),
+            advantage=curve.advantage,
+            belief=curve.belief(self.delta, prior=prior),
             prior=prior,
-            tpr=found.tpr(fpr),
+            tpr=curve.tpr(fpr),
             fpr=fpr,
             caveats=self.caveats,
             public=(
                 f"the number of rows ({self.rows:,})",
-                "names, kinds and categories of the columns, and their centre and scale: if these were worked out from the records, "
-                "nothing protects what they tell",
+                "names, kinds and categories of the columns, and their centre and scale: if these were computed from the records, "
+                "nothing protects what they reveal",
                 "names of the classes",
                 "the settings of the training, as long as they were not chosen by looking at these records",
             ),
@@ -139,7 +144,7 @@ class OpacusClaim:
         steps = sum(steps for _, _, steps in self.history)
         return (
             f"DP-SGD by Opacus: {steps:,} steps, normal noise of {spread} times the bound on a record's gradient; its accountant "
-            f"{self.accountant} says epsilon {self.epsilon:.3g}"
+            f"{self.accountant} claims epsilon {self.epsilon:.3g}"
         )
 
 
@@ -152,31 +157,31 @@ def claim_of_opacus(
     rows: int | None = None,
     batch: int | None = None,
 ) -> OpacusClaim:
-    """Return what Opacus claims of a training that is done, and what speaks against it.
+    """Return what Opacus claims about a finished training, and what speaks against the claim.
 
     Parameters
     ----------
     engine : opacus.PrivacyEngine
-        Which has counted the steps.
+        The engine that has counted the steps.
     delta : float
-        At which epsilon is claimed.
+        Delta at which epsilon is claimed.
     optimiser, loader
-        As ``make_private`` has returned them.
+        The optimiser and loader that ``make_private`` returned.
     rows : int, optional
-        Records of the training; by default as many as the loader's data set has.
+        Number of records of the training; by default that of the loader's data set.
     batch : int, optional
-        Batch size of the loader that was given to ``make_private``. Without it, every size that makes as many batches is thought of.
+        Batch size of the loader that was given to ``make_private``. Without it, every size that gives as many batches is considered.
 
     Raises
     ------
     InvalidInput
-        If no step was done, a step had no noise, or the number of rows or the batch is not that of the loader.
+        If no step was taken, a step had no noise, or the number of rows or the batch does not match the loader.
     """
     in_open_unit(delta, "delta")
-    found = len(loader.dataset)
-    if rows is not None and rows != found:
+    records = len(loader.dataset)
+    if rows is not None and rows != records:
         raise InvalidInput(
-            f"the loader has {found} records where {rows} are named, so that its steps would be accounted for another table; pass the "
+            f"the loader has {records} records, but rows is {rows}, so the steps would be accounted for another table; pass the "
             "loader that make_private returned."
         )
     history = _history(engine.accountant.history)
@@ -186,20 +191,20 @@ def claim_of_opacus(
     if not engine.secure_mode:
         void.update(BOTH)
         caveats.append(
-            "the noise came from PyTorch's generator, not from secure mode: it follows from a seed, of which 32 bits are kept on a CPU, and "
-            "whoever tries them can subtract it"
+            "the noise came from PyTorch's generator, not from secure mode: it follows from a seed, of which a CPU uses 32 bits, and "
+            "whoever tries them all can subtract it"
         )
         generator = getattr(optimiser, "generator", None)
         if generator is not None and generator.initial_seed() == DEFAULT_SEED:
             caveats.append(
-                "that generator was made without a seed, so its seed is the one that PyTorch gives to all, and everybody knows the noise"
+                "that generator was created without a seed, so it has PyTorch's default seed, and everybody can compute the noise"
             )
     sampler = _poisson_sampler(loader)
     if sampler is None:
         void.add(Relation.ADD_REMOVE)
         caveats.append(
-            "batches were cut from a shuffled table, and the claim accounts them as Poisson samples, which protect more: the steps are "
-            "stated here without what sampling would add"
+            "batches were cut from a shuffled table, and the claim accounts for them as Poisson samples, which protect more: the steps are "
+            "stated here without the protection that sampling would add"
         )
     elif max(rate for _, rate, _ in history) < sampler.sample_rate * (1 - 1e-9):
         void.update(BOTH)
@@ -208,7 +213,7 @@ def claim_of_opacus(
             "accounted for"
         )
     varies = _what_varies(
-        found,
+        records,
         steps=len(loader),
         drawn=len(loader) if sampler is None else round(1 / sampler.sample_rate),
         batch=batch,
@@ -217,25 +222,25 @@ def claim_of_opacus(
     if varies:
         void.add(Relation.ADD_REMOVE)
         caveats.append(
-            f"{varies}: that alone tells tables apart that differ by a record's presence, so the guarantee is one for replacing a "
-            "record only"
+            f"{varies}: that alone tells a table with a record from one without it, so the guarantee only holds for replacing a "
+            "record"
         )
     if type(optimiser).__name__ == "AdaClipDPOptimizer":
         void.update(BOTH)
         caveats.append(
-            "the clipping bound followed a noisy count over the exact size of each batch, which has no noise and is not accounted for"
+            "the clipping bound followed a noisy count divided by the exact size of each batch, which has no noise and is not accounted for"
         )
     if accountant == "gdp":
         caveats.append(
-            "the accountant gdp is an approximation for many steps and no bound: what it claims can be below the truth"
+            "the accountant gdp is an approximation for many steps and not a bound: the epsilon that it claims can be too small"
         )
     return OpacusClaim(
         epsilon=float(engine.accountant.get_epsilon(delta)),
         delta=delta,
         accountant=accountant,
         history=history,
-        mechanism=_mechanism(history, shuffled=sampler is None),
-        rows=found,
+        mechanism=mechanism_of_steps(history, shuffled=sampler is None),
+        rows=records,
         caveats=tuple(caveats),
         void=tuple(relation for relation in BOTH if relation in void),
     )
@@ -249,18 +254,19 @@ def product_of_module(
     scale: ArrayLike | None = None,
     warnings: Sequence[str] = (),
 ) -> ModuleProduct:
-    """Return a module that was trained elsewhere as a product, a copy that can be saved.
+    """Return a copy of a module that was trained elsewhere, as a product that can be saved.
 
     Parameters
     ----------
     module : nn.Module
-        From (n, inputs) to (n, classes) logits; what Opacus has wrapped around it is taken off.
+        Maps (n, inputs) to (n, classes) logits; the wrapper of Opacus is removed.
     table : Table
-        Whose columns it sees, as ``Encoder.of(table)`` turns them into numbers, and whose classes it tells apart in their order.
+        A table with the columns of the training, which ``Encoder.of(table)`` turns into the module's inputs, and with its classes in the
+        order of the logits.
     centre, scale : array of float, shape (inputs,), optional
-        If it was trained on ``(numbers - centre) / scale``, these; by default 0 and 1.
+        The centre and scale, if the module was trained on ``(numbers - centre) / scale``; by default 0 and 1.
     warnings : sequence of str
-        What users should know of the training.
+        What users should know about the training.
 
     Raises
     ------
@@ -274,12 +280,12 @@ def product_of_module(
         module = module._module  # type: ignore[assignment]
     scaling = []
     for name, values, default in (("centre", centre, 0.0), ("scale", scale, 1.0)):
-        made = np.asarray(default if values is None else values, dtype=np.float32)
-        if made.shape not in ((), (encoder.width,)):
+        given = np.asarray(default if values is None else values, dtype=np.float32)
+        if given.shape not in ((), (encoder.width,)):
             raise InvalidInput(
-                f"{name} has the shape {made.shape}, but the module sees {encoder.width} columns; pass one number for each."
+                f"{name} has the shape {given.shape}, but the module sees {encoder.width} columns; pass one number for each."
             )
-        scaling.append(np.full(encoder.width, made, dtype=np.float32))
+        scaling.append(np.full(encoder.width, given, dtype=np.float32))
     return ModuleProduct(
         encoder=encoder,
         module=module,
@@ -290,10 +296,10 @@ def product_of_module(
     ).copied()
 
 
-def _history(found: Sequence[Sequence[float]]) -> History:
+def _history(entries: Sequence[Sequence[float]]) -> History:
     history = tuple(
         (float(noise), min(float(rate), 1.0), int(steps))
-        for noise, rate, steps in found
+        for noise, rate, steps in entries
     )
     if not history:
         raise InvalidInput(
@@ -306,8 +312,8 @@ def _history(found: Sequence[Sequence[float]]) -> History:
     return history
 
 
-def _mechanism(history: History, *, shuffled: bool) -> Composition:
-    """Return the steps as a mechanism; of a shuffled table each record takes part in one step of every epoch, for sure."""
+def mechanism_of_steps(history: History, *, shuffled: bool) -> Composition:
+    """Return the steps as a mechanism; in a shuffled table, each record certainly takes part in one step of every epoch."""
     parts, done = [], 0
     for noise, rate, steps in history:
         if shuffled:
@@ -327,37 +333,37 @@ def _mechanism(history: History, *, shuffled: bool) -> Composition:
 
 
 def _poisson_sampler(loader: Any) -> Any:
-    """Return what draws Poisson samples for a loader, or None if nothing does."""
+    """Return the sampler that draws Poisson samples for a loader, or None if it has none."""
     from opacus.utils.uniform_sampler import (
         DistributedUniformWithReplacementSampler,
         UniformWithReplacementSampler,
     )
 
     sampler = getattr(loader, "batch_sampler", None)
-    for one in (sampler, getattr(sampler, "sampler", None)):
+    for candidate in (sampler, getattr(sampler, "sampler", None)):
         if isinstance(
-            one,
+            candidate,
             UniformWithReplacementSampler | DistributedUniformWithReplacementSampler,
         ):
-            return one
+            return candidate
     return None
 
 
 def _what_varies(
     rows: int, *, steps: int, drawn: int, batch: int | None, optimiser: Any
 ) -> str:
-    """Return what would be another number in a training with one record more or less; empty if nothing would.
+    """Return which number of a training would differ with one record more or less; empty if none would.
 
     Parameters
     ----------
     rows : int
-        Records.
+        Number of records.
     steps, drawn : int
         Steps of an epoch, and the inverse of the sampling rate; they differ where a division is rounded down.
     batch : int or None
-        Records of a batch, if that is known.
+        Number of records in a batch, if it is known.
     optimiser : DPOptimizer
-        Which divides the noisy sums.
+        The optimiser that divides the noisy sums.
 
     Examples
     --------
@@ -368,10 +374,10 @@ def _what_varies(
     """
 
     def divisor(records: int) -> int:
-        return int(records * (1 / steps))  # as Opacus has it
+        return int(records * (1 / steps))  # as Opacus computes it
 
     cut: Callable[[float], int] = math.ceil
-    if batch is None:  # all that give so many batches
+    if batch is None:  # all batch sizes that give this number of batches
         fewer = math.ceil(rows / (drawn - 1)) if drawn > 1 else rows + 1
         sizes = range(math.ceil(rows / drawn), fewer)
     else:
@@ -380,15 +386,15 @@ def _what_varies(
             cut = math.floor  # the last, smaller batch is dropped
         if batch < 1 or cut(rows / batch) != drawn:
             raise InvalidInput(
-                f"{rows} records in batches of {batch} do not make the {drawn} batches of the loader; pass the batch size of the loader that was "
+                f"{rows} records in batches of {batch} do not give the {drawn} batches of the loader; pass the batch size of the loader that was "
                 "given to make_private."
             )
-    own = optimiser.expected_batch_size
-    # Another divisor was set by hand, and is a constant.
-    if optimiser.loss_reduction == "mean" and own == divisor(rows):
+    expected = optimiser.expected_batch_size
+    # Any other divisor was set by hand, and is a constant.
+    if optimiser.loss_reduction == "mean" and expected == divisor(rows):
         for other in (rows - 1, rows + 1):
-            if divisor(other) != own:
-                return f"the noisy sums were divided by {own}, and with {other} records in place of {rows} it would have been {divisor(other)}"
+            if divisor(other) != expected:
+                return f"the noisy sums were divided by {expected}, and with {other} records in place of {rows} it would have been {divisor(other)}"
     for size in sizes:
         for other in (rows - 1, rows + 1):
             if cut(other / size) != drawn:

@@ -1,15 +1,15 @@
-r"""Who takes part in a private step, and the noise on what it releases: from a seed, or from system entropy.
+r"""Which records take part in a private step, and the noise on what it releases: from a seed, or from system entropy.
 
 :class:`SeededRandomness` can be repeated by everyone who knows the seed. It serves experiments and the pools of an
 audit and carries no guarantee. :class:`SecretRandomness` draws batches and noise from a cryptographic
-generator with a key that is never kept, and releases integers on a public grid, so that no bit of a floating-point
-number betrays what was added to what: on an integer query, rounding the noise is rounding
+generator with a key that is never stored, and releases integers on a public grid, so that no bit of a floating-point
+number betrays what was added to what: for an integer query, rounding the noise is the same as rounding
 the sum, which is post-processing of the Gaussian mechanism. Rounding the query moves each of n
-coordinates by half a grid step at most; the grid is so fine that this, and the rounding of the arithmetic
-before it, stays within :func:`margin`, by which clipped gradients are kept short.
+coordinates by at most half a grid step; the grid is so fine that this, and the rounding of the arithmetic
+before it, stays within :func:`margin`, by which clipped gradients stay below their bound.
 
-What the grid does not settle: a record's own gradient is computed beside others, and how a matrix product rounds
-may depend on how many they are. Such differences are within the margin in every test; that is a measurement,
+What the grid does not settle: a record's gradient is computed together with others, and how a matrix product rounds
+may depend on their number. Such differences are within the margin in every test; that is a measurement,
 not a proof.
 
 References
@@ -30,8 +30,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from reticent.train.private._sums import Sum
 from reticent.train.private.noise import secure_generator
+from reticent.train.private.sums import Sum
 
 __all__ = [
     "Batch",
@@ -42,17 +42,17 @@ __all__ = [
     "normal_filler",
 ]
 
-BLOCK = 2**14  # places of a batch drawn at once
-DRAWN = (
-    2**16
-)  # normal numbers drawn at once, so that small models do not wait for calls
+# Members of batches drawn at once, so that small batches are not drawn one by one.
+BLOCK = 2**14
+# Normal numbers drawn at once, so that small models do not spend their time on calls.
+DRAWN = 2**16
 
 
 def margin(batch: float) -> float:
-    """Return by what share clipped gradients stay below their bound, to leave room for rounding.
+    """Return the share by which clipped gradients stay below their bound, to leave room for rounding.
 
-    Sums of B gradients in single precision err by about B 2^-24 of one gradient's bound; four times
-    that is left, and a ten-thousandth for the grid.
+    Sums of B gradients in single precision err by about B 2^-24 of one gradient's bound. The margin is four times
+    that, and a ten-thousandth for the grid.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class Batch:
     Parameters
     ----------
     index : Tensor, (M, k)
-        Rows; places without a record repeat one of the model's own.
+        Rows; places without a record repeat a member of the model.
     present : Tensor of bool, (M, k)
         Places that hold a record. A batch may be empty.
     """
@@ -79,11 +79,11 @@ class Batch:
 
 
 class Randomness(Protocol):
-    """The secret side of private training."""
+    """The source of batches and noise of a private training."""
 
     @property
     def secret(self) -> bool:
-        """Whether nobody can draw it again; without that there is no guarantee."""
+        """Whether nobody can draw the same numbers again; otherwise there is no guarantee."""
         ...
 
     def batches(
@@ -94,31 +94,31 @@ class Randomness(Protocol):
         steps: int,
         expected: int,
     ) -> Iterator[Batch]:
-        """Yield the batch of every step: each member takes part with a probability, by itself.
+        """Yield the batch of every step: each member takes part independently, with the rate of its model.
 
-        The expected size of a batch says how many are worth drawing at once.
+        The expected size of a batch determines how many are drawn at once.
         """
         ...
 
     def release(
         self, sums: Sequence[Sum], *, bound: float, noise_multiplier: float
     ) -> list[Tensor]:
-        """Return the sums with normal noise added, so many times the bound on a record's share.
+        """Return the sums with normal noise of ``noise_multiplier`` times the bound on a record's share.
 
-        What is returned is the caller's until the next release.
+        The next release overwrites the returned tensors.
         """
         ...
 
 
 class SeededRandomness:
-    """Randomness that a seed repeats, for each model by itself. Carries no guarantee.
+    """Randomness that follows from a seed, separately for each model. It carries no guarantee.
 
-    With the extra ``compiled`` noise is drawn by a compiled generator, whose numbers are others than PyTorch's.
+    With the extra ``compiled``, noise is drawn by a compiled generator, whose numbers differ from PyTorch's.
 
     Parameters
     ----------
     seeds : sequence of int
-        One for each model.
+        Seed of each model.
     """
 
     secret = False
@@ -126,8 +126,10 @@ class SeededRandomness:
     def __init__(self, seeds: Sequence[int]) -> None:
         self._samplers = [_generator(seed, 1) for seed in seeds]
         self._fills = [normal_filler(seed) for seed in seeds]
-        self._places: list[Tensor] = []  # where what is released lies, until the next
-        self._ahead: list[Tensor] = []  # noise of steps to come
+        self._places: list[
+            Tensor
+        ] = []  # memory of the released sums, reused by each step
+        self._ahead: list[Tensor] = []  # noise of later steps
 
     def batches(
         self,
@@ -141,8 +143,8 @@ class SeededRandomness:
 
         def gaps(model: int, count: int) -> NDArray[np.int64]:
             drawn = torch.empty(count, dtype=torch.int64)
-            own = self._samplers[model]
-            return drawn.geometric_(rates[model], generator=own).numpy()
+            sampler = self._samplers[model]
+            return drawn.geometric_(rates[model], generator=sampler).numpy()
 
         return _batches(gaps, members, rates, steps, max(1, BLOCK // expected))
 
@@ -160,19 +162,19 @@ class SeededRandomness:
         ]
 
     def _fill(self) -> None:
-        """Put normal numbers into all places, for small models those of some steps at once."""
+        """Fill the places with standard normal draws; for small models, draw several steps ahead."""
         size = sum(place[0].numel() for place in self._places)
-        # How many steps must not depend on how many models: a model's noise is its own.
+        # The number of steps must not depend on the number of models, so that each model has the same noise in every pool.
         ahead = DRAWN // size
         if ahead < 2:
             for place in self._places:
-                for own, fill in zip(place, self._fills, strict=True):
-                    fill(own)
+                for of_model, fill in zip(place, self._fills, strict=True):
+                    fill(of_model)
             return
         if not self._ahead:
             drawn = torch.empty(len(self._fills), ahead, size)
-            for own, fill in zip(drawn, self._fills, strict=True):
-                fill(own)
+            for of_model, fill in zip(drawn, self._fills, strict=True):
+                fill(of_model)
             self._ahead = list(drawn.unbind(1))
         noise, at = self._ahead.pop(), 0
         for place in self._places:
@@ -182,9 +184,9 @@ class SeededRandomness:
 
 
 class SecretRandomness:
-    """Randomness that nobody can repeat, on an integer grid. For one model.
+    """Randomness that nobody can repeat, on an integer grid, for one model.
 
-    The noise of the next step is drawn while this one is computed, by a thread of its own.
+    A separate thread draws the noise of the next step while this one is computed.
     """
 
     secret = True
@@ -212,7 +214,7 @@ class SecretRandomness:
     def release(
         self, sums: Sequence[Sum], *, bound: float, noise_multiplier: float
     ) -> list[Tensor]:
-        """Return the sums with noise, each a multiple of the grid."""
+        """Return the sums with noise, as multiples of the grid step."""
         formed = [total.formed() for total in sums]
         size = sum(total.numel() for total in formed)
         grid = _grid(bound, size)
@@ -220,14 +222,14 @@ class SecretRandomness:
         released, at = [], 0
         for total in formed:
             query = total.flatten().double().div_(grid).round_()
-            # Integers below 2^53: their sum is exact, and so is its product with a power of two.
+            # Integers below 2^53, so that their sum is exact, and so is its product with a power of two.
             query.add_(noise[at : at + len(query)]).mul_(grid)
             released.append(query.float().view(total.shape))
             at += len(query)
         return released
 
     def _whole_noise(self, size: int, deviation: float) -> Tensor:
-        """Return whole noise of a deviation, and have the next drawn."""
+        """Return integer noise with a standard deviation, and start to draw the next."""
 
         def draw() -> Tensor:
             drawn = self._noise.standard_normal(size)
@@ -246,14 +248,14 @@ class SecretRandomness:
 
 
 def _grid(bound: float, parameters: int) -> float:
-    """Return a power of two so fine that rounding all parameters moves the sum by 1e-5 of the bound."""
+    """Return a power of two so small that rounding all parameters moves the sum by at most 1e-5 of the bound."""
     return float(2.0 ** math.floor(math.log2(1e-5 * bound / math.sqrt(parameters))))
 
 
 def _mixed(seed: int, stream: int) -> int:
-    """Return a seed of its own for each use of a seed."""
-    found = np.random.SeedSequence([int(seed), stream]).generate_state(1, np.uint64)
-    return int(found[0]) >> 1
+    """Return a different seed for each stream of a seed."""
+    state = np.random.SeedSequence([int(seed), stream]).generate_state(1, np.uint64)
+    return int(state[0]) >> 1  # 63 bits, because PyTorch takes a signed integer
 
 
 def _generator(seed: int, stream: int) -> torch.Generator:
@@ -261,9 +263,9 @@ def _generator(seed: int, stream: int) -> torch.Generator:
 
 
 def normal_filler(seed: int) -> Callable[[Tensor], object]:
-    """Return what fills a tensor with a model's next normal numbers, compiled if it can be."""
+    """Return a function that fills a tensor with a model's next standard normal draws, compiled if the extra is installed."""
     try:
-        from reticent.train.private._compiled import fill_normal, new_state
+        from reticent.train.private.compiled import fill_normal, new_state
     except ImportError:
         generator = _generator(seed, 2)
         return lambda place: place.normal_(generator=generator)
@@ -278,45 +280,47 @@ def _batches(
     steps: int,
     ahead: int,
 ) -> Iterator[Batch]:
-    """Yield the batch of every step from the gaps between those who take part, drawn some steps ahead."""
+    """Yield the batch of every step from the gaps between records that take part, drawn several steps ahead."""
     for start in range(0, steps, ahead):
-        some = np.arange(min(ahead, steps - start))
+        block = np.arange(min(ahead, steps - start))
         rows, cuts = [], []
-        for m, own in enumerate(members):
-            row = _taken(functools.partial(gaps, m), len(own), rates[m], len(some))
+        for m, of_model in enumerate(members):
+            size = len(of_model)
+            row = _taken(functools.partial(gaps, m), size, rates[m], len(block))
             rows.append(row)
-            cuts.append(np.searchsorted(row, len(own) * np.arange(len(some) + 1)))
+            cuts.append(np.searchsorted(row, size * np.arange(len(block) + 1)))
         counts = np.diff(np.stack(cuts), axis=1)
-        # Whole vectors of eight: odd widths are slow, and an empty batch is a batch.
+        # Widths are multiples of eight, because others are slow, and at least eight, because an empty batch is a batch.
         widths = 8 * np.maximum(1, -(-counts.max(axis=0) // 8))
-        width = int(widths.max())
-        index = np.empty((len(members), len(some), width), dtype=np.int64)
-        for m, (own, row) in enumerate(zip(members, rows, strict=True)):
-            index[m] = int(own[0])
-            who = row - np.repeat(len(own) * some, counts[m])
-            shift = np.repeat(width * some - cuts[m][:-1], counts[m])
-            index[m].ravel()[np.arange(len(row)) + shift] = own.numpy()[who]
-        taken = torch.from_numpy(index)
-        for s in some:
-            own_width = int(widths[s])
+        widest = int(widths.max())
+        index = np.empty((len(members), len(block), widest), dtype=np.int64)
+        for m, (of_model, row) in enumerate(zip(members, rows, strict=True)):
+            index[m] = int(of_model[0])
+            who = row - np.repeat(len(of_model) * block, counts[m])
+            shift = np.repeat(widest * block - cuts[m][:-1], counts[m])
+            index[m].ravel()[np.arange(len(row)) + shift] = of_model.numpy()[who]
+        indices = torch.from_numpy(index)
+        for step in block:
+            width = int(widths[step])
             yield Batch(
-                index=taken[:, s, :own_width],
-                present=torch.arange(own_width)[None]
-                < torch.from_numpy(counts[:, s])[:, None],
+                index=indices[:, step, :width],
+                present=torch.arange(width)[None]
+                < torch.from_numpy(counts[:, step])[:, None],
             )
 
 
 def _taken(
     gaps: Callable[[int], NDArray[np.int64]], members: int, rate: float, steps: int
 ) -> NDArray[np.int64]:
-    """Return who takes part in some steps, as places in one long row of members after members.
+    """Return which members take part in several steps, as positions in one long row that repeats the members for each step.
 
-    The row is one of coin flips; between two successes lies a geometric number.
+    The row is a sequence of coin flips, in which the gap between two successes is geometric.
     """
     length, last, places = steps * members, -1, []
     if rate == 1:
         return np.arange(length)
     while last < length:
+        # Four standard deviations more than expected, so that one draw almost always suffices.
         count = int(rate * (length - last) + 4 * math.sqrt(rate * length)) + 8
         places.append(last + np.cumsum(gaps(count)))
         last = int(places[-1][-1])

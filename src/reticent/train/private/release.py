@@ -1,27 +1,27 @@
 r"""Release numbers, answers and choices under a mechanism, so that floating point does not betray them.
 
-Noise in floating point leaks: some sums can come from one table only [1]_, and the size of the last digit tells of the
-value beneath [2]_. So the values are first rounded to a grid, whose step is a power of two and depends on the mechanism,
-the sensitivity and the number of values, never on the values; the noise is a whole number of steps, the sum is
-one of whole numbers, and only that is multiplied by the step, without any rounding.
+Noise in floating point leaks: some sums can come from one table only [1]_, and the size of the last digit reveals
+something about the value [2]_. So the values are first rounded to a grid, whose step is a power of two and depends on the
+mechanism, the sensitivity and the number of values, never on the values. The noise is an integer number of steps, integers
+are added, and only their sum is multiplied by the step, without any rounding.
 
-Noise rounded to whole numbers and added to whole numbers is the sum, rounded: a function of what the mechanism
-released. So the mechanism's whole guarantee holds, in any dimension. Rounding moves each of k values by up to half a
-step, which adds up to :math:`\gamma\sqrt{k}` to the L2 sensitivity and :math:`\gamma k` to the L1 sensitivity;
-the noise is scaled to the sum, about 0.05 % more than the mechanism says at most.
+Rounded noise added to integers is the rounded sum: a function of what the mechanism released. So the mechanism's
+whole guarantee holds, in any dimension. Rounding moves each of k values by up to half a step, which adds up to
+:math:`\gamma\sqrt{k}` to the L2 sensitivity and :math:`\gamma k` to the L1 sensitivity; the noise is scaled to the
+sensitivity with this included, at most about 0.05 % more than the mechanism states.
 
-How the noise is drawn, from :func:`reticent.train.private.noise.secure_generator` always:
+The noise always comes from :func:`reticent.train.private.noise.secure_generator`, and is drawn as follows:
 
-- Laplace noise, randomised answers and choices are exact, by whole numbers (:mod:`reticent.train.private._exact`). The
-  exponential mechanism proposes outcomes uniformly and accepts by exact coins, so no weight is ever computed.
-- Normal noise is the sum of two normal draws in double precision, a large one and one of 32 steps, rounded. The small
-  one blurs the gaps between the numbers that the large one can be: the probability of a step, and with it
-  the privacy loss, is off by a share of about :math:`10^{-10}` at most, but with probability :math:`10^{-14}`.
+- Laplace noise, randomised answers and choices are exact, from integers alone (:mod:`reticent.train.private.exact`). The
+  exponential mechanism proposes outcomes uniformly and accepts them by exact coins, so no weight is ever computed.
+- Normal noise is the rounded sum of two normal draws in double precision, a large one and one of 32 steps. The small
+  one blurs the gaps between the values that the large one can take: the probability of a step, and with it
+  the privacy loss, is off by a relative error of at most about :math:`10^{-10}`, except with probability :math:`10^{-14}`.
 
-The values' own sensitivity is the caller's: sums in floating point can move by more than theory says [3]_.
+The caller is responsible for the sensitivity of the values: sums in floating point can move by more than theory says [3]_.
 
-Cost per number, of a million on one core: normal noise 45 ns (plain NumPy: 11 ns), Laplace noise 150 ns (17 ns), a randomised
-answer 20 ns (8 ns); a choice among a thousand takes half a millisecond.
+Cost per number, for a million numbers on one core: normal noise 45 ns (plain NumPy: 11 ns), Laplace noise 150 ns (17 ns), a
+randomised answer 20 ns (8 ns); a choice among a thousand takes half a millisecond.
 
 References
 ----------
@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reticent.errors import InvalidInput
-from reticent.train.private._exact import choice_by_weight, rounded_laplace
+from reticent.train.private.exact import choice_by_weight, rounded_laplace
 from reticent.train.private.noise import secure_generator
 
 if TYPE_CHECKING:
@@ -60,10 +60,12 @@ __all__ = [
     "release_numbers",
 ]
 
-FINENESS = 2**12  # steps of the grid in the sensitivity, and in the noise, at least
-BLUR = 32.0  # steps; at most 1/16,000 of the variance
-MOST_STEPS = 2**52  # a value and its noise, each: the sum is exact in a double
-MOST_NOISE = 2**45  # steps; a tail a hundred times as long still fits
+FINENESS = 2**12  # least number of grid steps in the sensitivity and in the noise
+BLUR = 32.0  # deviation of the small normal draw, in steps; at most 1/16,000 of the variance
+# Largest value in steps; it and its noise add up exactly in a double.
+MOST_STEPS = 2**52
+# Largest scale of the noise in steps; a draw a hundred times as large still fits.
+MOST_NOISE = 2**45
 
 
 def release_numbers(
@@ -74,12 +76,12 @@ def release_numbers(
     Parameters
     ----------
     mechanism : Gaussian or Laplace
-        How much noise over the sensitivity.
+        The mechanism, which states the noise in units of the sensitivity.
     values : array of float
-        Any shape; all of it is one release. They are taken as doubles, and so is what the sensitivity is about.
+        Values of any shape; all of them are one release. They are converted to doubles, and the sensitivity refers to these.
     sensitivity : float
-        Distance, L2 for Gaussian and L1 for Laplace, by which adding or removing a record moves the values at most. What
-        replacing one moves is counted by the mechanism, as twice that.
+        Largest distance, L2 for Gaussian and L1 for Laplace, by which adding or removing a record moves the values. For
+        replacing a record, the mechanism counts twice that.
 
     Raises
     ------
@@ -97,17 +99,18 @@ def release_numbers(
 
     if not isinstance(mechanism, Gaussian | Laplace):
         raise InvalidInput(
-            f"{type(mechanism).__name__} adds no noise that is the same for all numbers; use Gaussian or Laplace, or another release_* function."
+            f"{type(mechanism).__name__} does not add the same noise to all numbers; use Gaussian or Laplace, or another release_* function."
         )
     numbers = _finite(values, "values")
     _positive(sensitivity)
     l2 = isinstance(mechanism, Gaussian)
-    # By how much the rounding of all values together can move them, in steps.
+    # Distance by which rounding can move all values together, in steps.
     rounding = math.sqrt(numbers.size) if l2 else float(numbers.size)
     least = min(sensitivity / rounding, mechanism.noise_multiplier * sensitivity)
     step = float(_power_of_two_below(least / FINENESS))
     reach = Fraction(sensitivity) / Fraction(step) + Fraction(rounding)
-    scale = Fraction(mechanism.noise_multiplier) * reach  # in steps, and exact
+    # In steps of the grid, as an exact fraction.
+    scale = Fraction(mechanism.noise_multiplier) * reach
     _check_noise(scale)
     whole = _whole(numbers, np.float64(step))
     rng = secure_generator()
@@ -121,12 +124,12 @@ def release_numbers(
 def release_coordinates(
     mechanism: "NonSphericalGaussian", values: ArrayLike
 ) -> NDArray[np.float64]:
-    """Return a vector with normal noise of its own for each coordinate, each on a public grid of its own.
+    """Return a vector with different normal noise on each coordinate, each coordinate on its own public grid.
 
     Parameters
     ----------
     mechanism : NonSphericalGaussian
-        Its ranges say by how much a record moves each coordinate at most.
+        The mechanism, whose ranges bound how far a record moves each coordinate.
     values : array of float
         One number per coordinate.
 
@@ -157,14 +160,14 @@ def release_coordinates(
 def release_answers(
     mechanism: "RandomisedResponse", answers: ArrayLike
 ) -> NDArray[np.int64]:
-    """Return each answer as it is with the mechanism's probability, else a uniform draw of all answers.
+    """Return each true answer with the mechanism's probability, else a uniform draw from all answers.
 
     Parameters
     ----------
     mechanism : RandomisedResponse
-        The probability, and how many answers there are.
+        The mechanism, which states the probability and the number of answers.
     answers : array of int
-        From 0 to the number of answers less one. Each is protected by itself.
+        Answers from 0 to the number of answers minus one. Each is protected separately.
 
     Examples
     --------
@@ -177,11 +180,11 @@ def release_answers(
     known = (given == np.floor(given)) & (given >= 0) & (given < mechanism.answers)
     if not known.all():
         raise InvalidInput(
-            f"{np.count_nonzero(~known)} of {given.size} answers are none of 0 to {mechanism.answers - 1}, so no draw could hide them; "
-            "number the answers from 0."
+            f"{np.count_nonzero(~known)} of {given.size} answers are not integers from 0 to {mechanism.answers - 1}, so no draw could hide "
+            "them; number the answers from 0."
         )
     rng = secure_generator()
-    # Rounded down: with 53 bits the truth is told no more often than stated.
+    # Rounded down to 53 bits, so that the truth is released no more often than stated.
     true = rng.integers(0, 2**53, size=given.shape) < math.floor(mechanism.truth * 2**53)  # fmt: skip
     drawn = rng.integers(0, mechanism.answers, size=given.shape)
     return np.where(true, given.astype(np.int64), drawn)
@@ -190,16 +193,16 @@ def release_answers(
 def release_choice(
     mechanism: "Exponential", qualities: ArrayLike, *, sensitivity: float
 ) -> int:
-    r"""Return the place of an outcome, drawn with probability proportional to :math:`e^{\varepsilon q/2\Delta}` [4]_.
+    r"""Return the position of an outcome, drawn with probability proportional to :math:`e^{\varepsilon q/2\Delta}` [4]_.
 
     Parameters
     ----------
     mechanism : Exponential
-        Its epsilon.
+        The mechanism, which states epsilon.
     qualities : array of float
         How good each outcome is.
     sensitivity : float
-        By which a neighbouring table changes a quality at most.
+        Largest difference of a quality between neighbouring tables.
 
     Examples
     --------
@@ -210,12 +213,13 @@ def release_choice(
     numbers = _finite(qualities, "qualities")
     if numbers.ndim != 1:
         raise InvalidInput(
-            f"the qualities have the shape {numbers.shape}, but one outcome is chosen of a list; pass one quality per outcome."
+            f"the qualities have the shape {numbers.shape}, but one outcome is chosen from a list; pass one quality per outcome."
         )
     _positive(sensitivity)
-    spread = 2 * sensitivity / mechanism.epsilon  # of quality, that costs a factor e
+    # Difference of quality that changes a probability by a factor e.
+    spread = 2 * sensitivity / mechanism.epsilon
     step = float(_power_of_two_below(min(sensitivity, spread) / FINENESS))
-    # Each quality is rounded by up to half a step, so two of them differ by one step more.
+    # Each quality is rounded by up to half a step, so the difference of two grows by up to one step.
     reach = Fraction(sensitivity) / Fraction(step) + 1
     scale = 2 * reach / Fraction(mechanism.epsilon)
     _check_noise(scale)
@@ -226,10 +230,10 @@ def release_choice(
 def _rounded_normal(
     scales: NDArray[np.float64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Return normal noise, rounded to the nearest whole number, of at least the scales."""
+    """Return normal noise of at least the given scales, rounded to the nearest integer."""
     large = scales * rng.standard_normal(scales.shape)
     floor = np.floor(large)
-    # What is added to a fraction keeps digits that the whole would swallow.
+    # Added to the fractional part, because the digits of the small draw would be lost beside the large number.
     small = (large - floor) + BLUR * rng.standard_normal(scales.shape)
     return np.asarray(floor + np.rint(small), dtype=np.int64)
 
@@ -244,8 +248,8 @@ def _whole(
     if beyond.any():
         most = float(np.min(step)) * MOST_STEPS
         raise InvalidInput(
-            f"{np.count_nonzero(beyond)} of {numbers.size} numbers are larger than {most:.3g}, which the grid that the noise needs does not "
-            "hold exactly; clip them to a range known beforehand, or state a larger sensitivity."
+            f"{np.count_nonzero(beyond)} of {numbers.size} numbers are larger than {most:.3g}, and cannot be represented exactly on the grid "
+            "that the noise needs; clip them to a range that is known in advance, or state a larger sensitivity."
         )
     return np.rint(steps).astype(np.int64)
 
@@ -265,7 +269,7 @@ def _finite(values: ArrayLike, name: str) -> NDArray[np.float64]:
     wrong = np.count_nonzero(~np.isfinite(numbers))
     if wrong:
         raise InvalidInput(
-            f"{wrong} of {numbers.size} {name} are NaN or infinite, which no noise hides; replace or clip them before, by a rule "
+            f"{wrong} of {numbers.size} {name} are NaN or infinite, which no noise hides; replace or clip them first, by a rule "
             "that holds for every record."
         )
     return numbers
@@ -274,22 +278,22 @@ def _finite(values: ArrayLike, name: str) -> NDArray[np.float64]:
 def _positive(sensitivity: float) -> None:
     if not (sensitivity > 0 and math.isfinite(sensitivity)):
         raise InvalidInput(
-            f"the sensitivity is {sensitivity}, but the noise is scaled to it; pass the most that one record moves the values, a "
-            "positive number."
+            f"the sensitivity must be positive and finite, got {sensitivity}, and the noise is scaled to it; pass the largest distance "
+            "by which one record moves the values."
         )
 
 
 def _check_noise(steps: Fraction | float) -> None:
     if not steps <= MOST_NOISE:
         raise InvalidInput(
-            f"the noise would be {float(steps):.3g} steps of the grid, more than is drawn exactly; release fewer numbers at once, or use less noise."
+            f"the noise would be {float(steps):.3g} steps of the grid, more than can be drawn exactly; release fewer numbers at once, or use less noise."
         )
 
 
 def _power_of_two_below(
     numbers: NDArray[np.float64] | float,
 ) -> NDArray[np.float64]:
-    """Return the largest powers of two that are not larger.
+    """Return the largest powers of two that do not exceed the numbers.
 
     Examples
     --------
@@ -297,8 +301,9 @@ def _power_of_two_below(
     array([0.25, 4.  ])
     """
     least = float(np.min(numbers))
+    # Products with smaller steps would lose digits near the smallest double.
     if least < 1e-290:
         raise InvalidInput(
-            f"a grid with a step of {least:.3g} cannot be told from 0; state sensitivity and values in a smaller unit."
+            f"a grid with a step of {least:.3g} cannot be told apart from 0; state sensitivity and values in a smaller unit."
         )
     return np.asarray(np.ldexp(0.5, np.frexp(numbers)[1]))

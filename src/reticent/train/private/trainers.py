@@ -1,57 +1,135 @@
-"""Train private networks and modules on tables: what they see of the columns is declared, or learned with noise."""
+"""Train private networks and modules on tables, whose columns' values are declared or learned with noise."""
 
 import functools
+import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 
+from reticent.account import Guarantee, Relation
 from reticent.data import Table
 from reticent.errors import InvalidInput
 from reticent.pool import Trace, Truth
-from reticent.product import Encoder, NetworkProduct
-from reticent.train._groups import one_torch_thread
+from reticent.product import Encoder, ModuleProduct, NetworkProduct, Watchable
+from reticent.run import Content, Serial, Workers, code_of, content_of
+from reticent.train.memory import one_torch_thread
 from reticent.train.networks import (
+    Encoded,
+    Models,
     ModuleTrainer,
     NetworkTrainer,
-    Seen,
     Stackable,
     as_trainer_failure,
+    module_product,
     need_torch,
     network_product,
     one_hot,
 )
+from reticent.train.private.budget import guarantee_of
+from reticent.train.private.clipping import Clip
 from reticent.train.private.domain import Domain, learn_domain, read_domain
 from reticent.train.private.noise import secure_generator
 from reticent.train.recipes import Private, PrivateModule, PrivateNetwork
 
 if TYPE_CHECKING:
-    from torch import nn
+    import torch
 
     from reticent.train.engine import Networks
     from reticent.train.modules import Modules
+    from reticent.train.private.watched import Neighbours
 
 __all__ = ["PrivateModuleTrainer", "PrivateNetworkTrainer"]
 
-ROTATED = 0.7  # records per column below which a basis of them is worth its making
-Told = Callable[[int], None]
+ROTATED = 0.7  # records per column below which training in a basis of the records saves more than computing it costs
+RUNS_PER_GROUP = 50  # runs watched at once; more do not fit into the processor's cache
+UNCLIPPED = Clip(norm=1e9)  # longer than any gradient, so that none is shortened
+Tell = Callable[[int], None]
+Local = Literal["pair", "own"]
 
 
-class _Private(Stackable):
-    """What private trainers share: what a model sees of the columns is declared, or learned with noise."""
+@dataclass(frozen=True, kw_only=True)
+class _Watched:
+    """What a group of watched runs has in common.
+
+    Parameters
+    ----------
+    encoded : Encoded
+        The records as every model sees them.
+    targets : array of float, shape (n, c)
+        One-hot classes of the records.
+    neighbours : Neighbours
+        The two tables.
+    local, shuffled
+        As in :func:`reticent.train.private.watched.watch_networks`.
+    """
+
+    encoded: Encoded
+    targets: NDArray[np.float32]
+    neighbours: "Neighbours"
+    local: Local | None
+    shuffled: bool
+
+    def tensors(self) -> "tuple[torch.Tensor, ...]":
+        """Return inputs, targets, centre and scale."""
+        import torch
+
+        encoded = self.encoded
+        arrays = (
+            encoded.matrix,
+            self.targets,
+            encoded.centres[0],
+            encoded.scales[0],
+        )
+        return tuple(torch.from_numpy(array) for array in arrays)
+
+
+class _Private(Stackable[Models]):
+    """What private trainers share: the values of columns are declared or learned with noise."""
 
     @property
     @abstractmethod
     def private(self) -> Private:
         """The recipe."""
 
+    @abstractmethod
+    def unclipped(self) -> Self:
+        """Return the same training without clipping: gradients of any length are left unchanged."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the same table and seed give the same product again: not with secret noise."""
+        return self.private.noise != "secret"
+
+    def guarantee(self, rows: int) -> Guarantee | None:
+        """Return what the recipe guarantees about a product trained on ``rows`` rows, at delta 1 / (10 rows) under add/remove."""
+        return guarantee_of(
+            self.private,
+            rows=rows,
+            delta=1 / (10 * rows),
+            relation=Relation.ADD_REMOVE,
+        )
+
+    def watching(self) -> Watchable | None:
+        """Return the trainer itself: every step of its training can be watched."""
+        return self
+
+    def content(self) -> Content:
+        """Return the training, the code of its clipping, and the content of its domain's file."""
+        domain = self.private.domain
+        digest = ""
+        if domain is not None and Path(domain).is_file():
+            digest = hashlib.sha256(Path(domain).read_bytes()).hexdigest()
+        clipping = code_of(type(self.private.clipping))
+        return super().content() + clipping + content_of(digest)
+
     def _trained(
-        self, table: Table, seed: int, told: Told | None = None
-    ) -> "tuple[Seen, Networks | Modules]":
+        self, table: Table, seed: int, tell: Tell | None = None
+    ) -> tuple[Encoded, Models]:
         need_torch()
         secret = self.private.noise == "secret"
         domain = self._domain(table, secure_generator() if secret else _seeded(seed))
@@ -59,10 +137,10 @@ class _Private(Stackable):
         if encoder.width == 0:
             raise InvalidInput(
                 f"no column could be learned through the noise from {len(table)} records; declare the columns' values with a "
-                "domain, or bring more records."
+                "domain, or use more records."
             )
         centre, scale = domain.standardisation()
-        seen = Seen(
+        encoded = Encoded(
             encoder=encoder,
             matrix=encoder.matrix(table.features),
             centres=centre[None],
@@ -74,10 +152,7 @@ class _Private(Stackable):
         )
         everyone = np.ones((1, len(table)), dtype=bool)
         with one_torch_thread():
-            made = self._fit_with(
-                self.private, seen, table, everyone, [seed], told=told
-            )
-        return seen, made
+            return encoded, self._fit_with(encoded, table, everyone, [seed], tell=tell)
 
     def watch(
         self,
@@ -86,163 +161,97 @@ class _Private(Stackable):
         own: int,
         other: int | None = None,
         seeds: Sequence[int],
-        local: Literal["pair", "own"] | None = None,
+        local: Local | None = None,
         shuffled: bool = False,
-        workers: int = 1,
-        told: Told | None = None,
+        workers: Workers | None = None,
+        tell: Tell | None = None,
     ) -> tuple[Trace, Truth]:
         """Train on one of two neighbouring tables per seed, and return what an observer of every step could use.
 
-        What is watched is the steps: the domain, if it is learned, is learned once for these seeds from the records of both tables,
-        and what its noise may betray is not watched.
+        Only the steps are watched: the domain, if it is learned, is learned once for these seeds from the records of both tables,
+        and what its noise may betray is not part of the trace.
 
         Parameters
         ----------
         table : Table
             The records of both tables.
         own, other : int
-            Row that only the first table holds, and row that only the second one holds, if there is one.
+            Row that only the first table holds, and row that only the second table holds, if there is one.
         seeds : sequence of int
-            One per run.
+            Seed of each run.
         local, shuffled
             As in :func:`reticent.train.private.watched.watch_networks`.
-        workers : int
-            Processes.
-        told : callable, optional
-            Called with the number of runs done.
+        workers : Workers, optional
+            The workers that carry out the runs; by default this process.
+        tell : callable, optional
+            Called with the number of completed runs.
         """
         need_torch()
+        from reticent.train.private.watched import Neighbours
+
         common = np.setdiff1d(
             np.arange(len(table)), [own] if other is None else [own, other]
         )
-        seen = self._seen_alike(table, int(seeds[0]))
-        watch = functools.partial(
-            self._watch,
-            seen,
-            one_hot(table),
-            (common, own, other),
+        watched = _Watched(
+            encoded=self._encoded_for_all(table, int(seeds[0])),
+            targets=one_hot(table),
+            neighbours=Neighbours(common=common, own=own, other=other),
             local=local,
             shuffled=shuffled,
         )
-        # Small groups, so that progress is told and processes end together.
-        size = max(1, min(50, -(-len(seeds) // (2 * workers))))
+        workers = workers or Serial()
+        # Small groups, so that progress is reported often and all processes end at about the same time.
+        size = max(1, min(RUNS_PER_GROUP, -(-len(seeds) // (2 * workers.count))))
         groups = [seeds[at : at + size] for at in range(0, len(seeds), size)]
-        made = []
-        some = 1 if workers == 1 else 2 * workers
-        for at in range(0, len(groups), some):
-            now = groups[at : at + some]
-            if workers == 1:
-                made += [watch(group) for group in now]
-            else:
-                made += joblib.Parallel(n_jobs=workers)(
-                    joblib.delayed(watch)(group) for group in now
-                )
-            if told is not None:
-                told(sum(len(group) for group in groups[: at + some]))
-        return Trace.join([t for t, _ in made]), Truth.join([a for _, a in made])
+        watchings: list[tuple[Trace, Truth]] = []
+        for watching in workers.map(_watch_group, groups, shared=(self, watched)):
+            watchings.append(watching)
+            if tell is not None:
+                tell(sum(len(group) for group in groups[: len(watchings)]))
+        traces, truths = zip(*watchings, strict=True)
+        return Trace.join(list(traces)), Truth.join(list(truths))
 
     def gradients_at_start(
         self, table: Table, rows: Sequence[int], *, seed: int
     ) -> NDArray[np.float32]:
-        """Return the clipped gradients of some records at initial weights, one row a record.
+        """Return the clipped gradients of the given records at the initial weights, one row per record.
 
         Parameters
         ----------
         table : Table
-            The records.
+            The table.
         rows : sequence of int
-            Which of them.
+            Rows of the records.
         seed : int
-            Of the initialisation.
+            Seed of the initialisation.
         """
         need_torch()
-        import torch
-
-        from reticent.train.private.watched import shares_at_start
-
-        seen = self._seen_alike(table, seed)
+        encoded = self._encoded_for_all(table, seed)
         with one_torch_thread():
-            found = shares_at_start(
-                torch.from_numpy(seen.matrix),
-                torch.from_numpy(one_hot(table)),
-                rows,
-                self.private,
-                seed=seed,
-                make=self._make(seen, len(table.classes)),
-                centre=torch.from_numpy(seen.centres[0]),
-                scale=torch.from_numpy(seen.scales[0]),
-            )
-        return np.asarray(found.numpy())
+            shares = self._shares_at_start(encoded, table, rows, seed)
+        return np.asarray(shares.numpy())
 
-    def _seen_alike(self, table: Table, seed: int) -> Seen:
-        """Return what all models of a watched training see."""
+    def _encoded_for_all(self, table: Table, seed: int) -> Encoded:
+        """Return the records as all models of a watched training see them."""
         domain = self._domain(table, _seeded(seed))
         encoder = domain.encoder
         centre, scale = domain.standardisation()
-        return Seen(
+        return Encoded(
             encoder=encoder,
             matrix=encoder.matrix(table.features),
             centres=centre[None],
             scales=scale[None],
         )
 
-    def _watch(
-        self,
-        seen: Seen,
-        targets: NDArray[np.float32],
-        rows: tuple[NDArray[np.int64], int, int | None],
-        seeds: Sequence[int],
-        *,
-        local: Literal["pair", "own"] | None,
-        shuffled: bool,
-    ) -> tuple[Trace, Truth]:
-        import torch
+    @abstractmethod
+    def _watch(self, watched: _Watched, seeds: Sequence[int]) -> tuple[Trace, Truth]:
+        """Return what an observer sees of one run per seed, and the truth."""
 
-        from reticent.train.private.watched import (
-            Neighbours,
-            watch_modules,
-            watch_networks,
-        )
-
-        common, own, other = rows
-        neighbours = Neighbours(common=common, own=own, other=other)
-        make = self._make(seen, targets.shape[1])
-        recipe = self.private
-        inputs = torch.from_numpy(seen.matrix)
-        centre, scale = (
-            torch.from_numpy(seen.centres[0]),
-            torch.from_numpy(seen.scales[0]),
-        )
-        with one_torch_thread():
-            if make is None:
-                assert isinstance(recipe, PrivateNetwork)
-                return watch_networks(
-                    inputs,
-                    torch.from_numpy(targets),
-                    neighbours,
-                    recipe,
-                    seeds,
-                    centre=centre,
-                    scale=scale,
-                    local=local,
-                    shuffled=shuffled,
-                )
-            return watch_modules(
-                make,
-                inputs,
-                torch.from_numpy(targets),
-                neighbours,
-                recipe,
-                seeds,
-                centre=centre,
-                scale=scale,
-                local=local,
-                shuffled=shuffled,
-            )
-
-    def _make(self, seen: Seen, classes: int) -> "Callable[[], nn.Module] | None":
-        """Return what makes a module of the user; None for networks of ours."""
-        return None
+    @abstractmethod
+    def _shares_at_start(
+        self, encoded: Encoded, table: Table, rows: Sequence[int], seed: int
+    ) -> "torch.Tensor":
+        """Return the clipped gradients of the given records at the initial weights."""
 
     def _domain(self, table: Table, generator: np.random.Generator) -> Domain:
         recipe = self.private
@@ -255,9 +264,9 @@ class _Private(Stackable):
             generator=generator,
         )
 
-    def _see(
+    def _encode(
         self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
-    ) -> Seen:
+    ) -> Encoded:
         encoder = Encoder.of(table)
         pairs = [
             self._domain(
@@ -265,7 +274,7 @@ class _Private(Stackable):
             ).standardisation(encoder)
             for mask, seed in zip(masks, seeds, strict=True)
         ]
-        return Seen(
+        return Encoded(
             encoder=encoder,
             matrix=encoder.matrix(table.features),
             centres=np.stack([centre for centre, _ in pairs]),
@@ -273,32 +282,30 @@ class _Private(Stackable):
         )
 
     def _fit(
-        self, seen: Seen, table: Table, masks: NDArray[np.bool_], seeds: list[int]
-    ) -> "Networks | Modules":
-        pooled = replace(self.private, noise="seeded")  # a pool is never released
-        return self._fit_with(pooled, seen, table, masks, seeds, pooled=True)
+        self, encoded: Encoded, table: Table, masks: NDArray[np.bool_], seeds: list[int]
+    ) -> Models:
+        return self._fit_with(encoded, table, masks, seeds, pooled=True)
 
     @abstractmethod
     def _fit_with(
         self,
-        recipe: Private,
-        seen: Seen,
+        encoded: Encoded,
         table: Table,
         masks: NDArray[np.bool_],
         seeds: list[int],
         *,
-        told: Told | None = None,
+        tell: Tell | None = None,
         pooled: bool = False,
-    ) -> "Networks | Modules":
-        """Return trained models by a recipe, one per mask."""
+    ) -> Models:
+        """Return trained models, one per mask; models of a pool are never released, so their noise is seeded."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateNetworkTrainer(_Private, NetworkTrainer):
+class PrivateNetworkTrainer(_Private["Networks"], NetworkTrainer):
     """Train multilayer perceptrons with differential privacy; needs the extra ``torch``.
 
-    What a network sees of the columns comes from a domain that was declared, or learned with noise, never from the
-    records as they are. Models of a pool are never released: their noise is seeded.
+    Columns are encoded and scaled by a domain that was declared, or learned with noise, never by the records
+    themselves. Models of a pool are never released, so their noise is seeded.
 
     Parameters
     ----------
@@ -313,8 +320,12 @@ class PrivateNetworkTrainer(_Private, NetworkTrainer):
         """The recipe."""
         return self.network
 
+    def unclipped(self) -> Self:
+        """Return the same training without clipping: gradients of any length are left unchanged."""
+        return replace(self, network=replace(self.network, clipping=UNCLIPPED))
+
     def train(
-        self, table: Table, *, seed: int, told: Told | None = None
+        self, table: Table, *, seed: int, tell: Tell | None = None
     ) -> NetworkProduct:
         """Return a private network trained on all records of a table.
 
@@ -323,47 +334,79 @@ class PrivateNetworkTrainer(_Private, NetworkTrainer):
         table : Table
             The records.
         seed : int
-            Of the initialisation; and of all noise if the recipe says so.
-        told : callable, optional
-            Called with the number of steps done.
+            Seed of the initialisation; and of all noise if the recipe says so.
+        tell : callable, optional
+            Called with the number of completed steps.
         """
-        seen, made = self._trained(table, seed, told)
-        return network_product(seen, made, table)
+        encoded, networks = self._trained(table, seed, tell)
+        return network_product(encoded, networks, table)
 
     def _fit_with(
         self,
-        recipe: Private,
-        seen: Seen,
+        encoded: Encoded,
         table: Table,
         masks: NDArray[np.bool_],
         seeds: list[int],
         *,
-        told: Told | None = None,
+        tell: Tell | None = None,
         pooled: bool = False,
     ) -> "Networks":
         import torch
 
         from reticent.train.private.networks import can_rotate, train_privately
 
-        assert isinstance(recipe, PrivateNetwork)
-        rows, width = seen.matrix.shape
-        # Only in pools, whose models are never asked about other records, and in one scale.
+        recipe = replace(self.network, noise="seeded") if pooled else self.network
+        rows, width = encoded.matrix.shape
+        # Only in pools, whose models never answer for other records, and only if all models see the same scale.
         rotate = pooled and recipe.domain is not None and rows < ROTATED * width
         return train_privately(
-            torch.from_numpy(seen.matrix),
+            torch.from_numpy(encoded.matrix),
             torch.from_numpy(one_hot(table)),
             masks,
             seeds,
             recipe,
-            centres=torch.from_numpy(seen.centres),
-            scales=torch.from_numpy(seen.scales),
+            centres=torch.from_numpy(encoded.centres),
+            scales=torch.from_numpy(encoded.scales),
             rotate=rotate and can_rotate(recipe),
-            told=told,
+            tell=tell,
+        )
+
+    def _watch(self, watched: _Watched, seeds: Sequence[int]) -> tuple[Trace, Truth]:
+        from reticent.train.private.watched import watch_networks
+
+        inputs, targets, centre, scale = watched.tensors()
+        return watch_networks(
+            inputs,
+            targets,
+            watched.neighbours,
+            self.network,
+            seeds,
+            centre=centre,
+            scale=scale,
+            local=watched.local,
+            shuffled=watched.shuffled,
+        )
+
+    def _shares_at_start(
+        self, encoded: Encoded, table: Table, rows: Sequence[int], seed: int
+    ) -> "torch.Tensor":
+        import torch
+
+        from reticent.train.private.watched import network_shares_at_start
+
+        return network_shares_at_start(
+            torch.from_numpy(encoded.matrix),
+            torch.from_numpy(one_hot(table)),
+            rows,
+            self.network,
+            seed=seed,
+            centre=torch.from_numpy(encoded.centres[0]),
+            scale=torch.from_numpy(encoded.scales[0]),
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateModuleTrainer(_Private, ModuleTrainer):
+class PrivateModuleTrainer(_Private["Modules"], ModuleTrainer):
     """Train modules of the user with differential privacy; needs the extra ``torch``.
 
     Parameters
@@ -379,38 +422,102 @@ class PrivateModuleTrainer(_Private, ModuleTrainer):
         """The recipe."""
         return self.training
 
-    def _make(self, seen: Seen, classes: int) -> "Callable[[], nn.Module] | None":
-        return functools.partial(self.make, seen.matrix.shape[1], classes)
+    def train(
+        self, table: Table, *, seed: int, tell: Tell | None = None
+    ) -> ModuleProduct:
+        """Return a private module trained on all records of a table.
+
+        Parameters
+        ----------
+        table : Table
+            The records.
+        seed : int
+            Seed of the initialisation; and of all noise if the recipe says so.
+        tell : callable, optional
+            Called with the number of completed steps.
+        """
+        encoded, modules = self._trained(table, seed, tell)
+        return module_product(encoded, modules, table)
+
+    def unclipped(self) -> Self:
+        """Return the same training without clipping: gradients of any length are left unchanged."""
+        return replace(self, training=replace(self.training, clipping=UNCLIPPED))
 
     def _fit_with(
         self,
-        recipe: Private,
-        seen: Seen,
+        encoded: Encoded,
         table: Table,
         masks: NDArray[np.bool_],
         seeds: list[int],
         *,
-        told: Told | None = None,
+        tell: Tell | None = None,
         pooled: bool = False,
     ) -> "Modules":
         import torch
 
         from reticent.train.private.modules import train_modules_privately
 
+        recipe = replace(self.training, noise="seeded") if pooled else self.training
         with as_trainer_failure(self.recipe):
             return train_modules_privately(
-                functools.partial(self.make, seen.matrix.shape[1], len(table.classes)),
-                torch.from_numpy(seen.matrix),
+                functools.partial(
+                    self.make, encoded.matrix.shape[1], len(table.classes)
+                ),
+                torch.from_numpy(encoded.matrix),
                 torch.from_numpy(one_hot(table)),
                 masks,
                 seeds,
                 recipe,
-                centres=torch.from_numpy(seen.centres),
-                scales=torch.from_numpy(seen.scales),
-                told=told,
+                centres=torch.from_numpy(encoded.centres),
+                scales=torch.from_numpy(encoded.scales),
+                tell=tell,
             )
+
+    def _watch(self, watched: _Watched, seeds: Sequence[int]) -> tuple[Trace, Truth]:
+        from reticent.train.private.watched import watch_modules
+
+        inputs, targets, centre, scale = watched.tensors()
+        return watch_modules(
+            functools.partial(self.make, inputs.shape[1], targets.shape[1]),
+            inputs,
+            targets,
+            watched.neighbours,
+            self.training,
+            seeds,
+            centre=centre,
+            scale=scale,
+            local=watched.local,
+            shuffled=watched.shuffled,
+        )
+
+    def _shares_at_start(
+        self, encoded: Encoded, table: Table, rows: Sequence[int], seed: int
+    ) -> "torch.Tensor":
+        import torch
+
+        from reticent.train.private.watched import module_shares_at_start
+
+        return module_shares_at_start(
+            functools.partial(self.make, encoded.matrix.shape[1], len(table.classes)),
+            torch.from_numpy(encoded.matrix),
+            torch.from_numpy(one_hot(table)),
+            rows,
+            self.training,
+            seed=seed,
+            centre=torch.from_numpy(encoded.centres[0]),
+            scale=torch.from_numpy(encoded.scales[0]),
+        )
+
+
+def _watch_group(
+    shared: "tuple[_Private[Any], _Watched]", seeds: Sequence[int]
+) -> tuple[Trace, Truth]:
+    """Return what an observer sees of one run per seed, and the truth."""
+    trainer, watched = shared
+    with one_torch_thread():
+        return trainer._watch(watched, seeds)
 
 
 def _seeded(seed: int) -> np.random.Generator:
-    """Return the generator of a domain that carries no guarantee."""
+    """Return the seeded generator of a domain's noise, which carries no guarantee."""
     return np.random.default_rng([seed, 3])

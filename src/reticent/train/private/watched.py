@@ -1,9 +1,9 @@
-r"""Train many private models on one of two neighbouring tables each, and keep what an observer of every step could use.
+r"""Train many private models on one of two neighbouring tables each, and record what an observer of every step could use.
 
-The strong adversary of [1]_ (Algorithm 1) knows both tables, the initial weights, who else takes part in a step,
-and every noisy sum that is released. So it can compute, at the weights of the moment, what either table would have
-released without noise; all that is left to it is the noise. A few numbers a step hold everything its
-likelihoods need, and :class:`~reticent.pool.Trace` is made of them.
+The strong adversary of [1]_ (Algorithm 1) knows both tables, the initial weights, which other records take part in a
+step, and every noisy sum that is released. So it can compute, at the current weights, what either table would have
+released without noise; only the noise is unknown. A few numbers per step hold everything that its
+likelihoods need, and :class:`~reticent.pool.Trace` consists of them.
 
 The models are never released: initialisation, coins, batches and noise come from seeds.
 
@@ -24,12 +24,10 @@ from torch import Tensor, nn
 
 from reticent.errors import InvalidInput
 from reticent.pool import Side, Trace, Truth
-from reticent.train._stack import View, batch_order
 from reticent.train._trial import made_with
 from reticent.train.engine import stacked_parameters
 from reticent.train.losses import loss_of
 from reticent.train.modules import laid_out, wants_channels_last
-from reticent.train.private._sums import Piece
 from reticent.train.private.clipping import Scaling
 from reticent.train.private.modules import (
     gradients_of_records,
@@ -38,20 +36,24 @@ from reticent.train.private.modules import (
 )
 from reticent.train.private.networks import Follower, gradients_of_batch
 from reticent.train.private.randomness import Batch, SeededRandomness, normal_filler
+from reticent.train.private.sums import Piece
 from reticent.train.recipes import Private, PrivateNetwork
+from reticent.train.stacking import View, batch_order
 
 __all__ = [
     "Local",
     "Neighbours",
-    "shares_at_start",
+    "module_shares_at_start",
+    "network_shares_at_start",
     "watch_modules",
     "watch_networks",
 ]
 
 Local = Literal["pair", "own"]
 
-TOGETHER = 2**22  # numbers of one release of all models that are watched in one pass
-CHUNK = 256  # records of a module's batch differentiated at once
+# Parameters of all models watched in one pass: 16 MB in single precision.
+TOGETHER = 2**22
+CHUNK = 256  # records of a module's batch differentiated at once, so that per-record gradients stay small
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +67,7 @@ class Neighbours:
     own : int
         The record of the first table that the second one lacks.
     other : int, optional
-        The record that the second table holds in its place; None if it holds none.
+        The record that the second table holds in its place; None if there is none.
     """
 
     common: NDArray[np.int64]
@@ -75,16 +77,16 @@ class Neighbours:
     def __post_init__(self) -> None:
         if len(self.common) < 1:
             raise InvalidInput(
-                "the tables share no record, so there is nothing to hide among; bring more records."
+                "the tables share no record, so the record in question cannot hide among others; use more records."
             )
         if self.own in self.common or self.other in (self.own, *self.common):
             raise InvalidInput(
-                f"the records {self.own} and {self.other} tell the tables apart, but one of them is in both; choose others."
+                f"the records {self.own} and {self.other} should tell the tables apart, but one of them is in both; choose others."
             )
 
 
 class _Models(Protocol):
-    """Models that are trained side by side: sums of clipped gradients, and steps by what is released."""
+    """Models that are trained side by side: they sum clipped gradients and follow what is released."""
 
     def sums(self, index: Tensor, present: Tensor) -> Tensor:
         """Return the sums of clipped gradients, (M, P)."""
@@ -95,12 +97,12 @@ class _Models(Protocol):
         ...
 
     def move(self, released: Tensor) -> None:
-        """Take a step by a release, (M, P)."""
+        """Take a step along the released sums, (M, P)."""
         ...
 
     @property
     def bound(self) -> float:
-        """No record's share is longer."""
+        """Largest length of a record's share."""
         ...
 
 
@@ -115,43 +117,43 @@ def watch_networks(
     scale: Tensor | None = None,
     local: Local | None = None,
     shuffled: bool = False,
-    told: Callable[[int], None] | None = None,
+    tell: Callable[[int], None] | None = None,
 ) -> tuple[Trace, Truth]:
     """Train one network per seed on either table, many in one pass, and return what an observer could use.
 
     Parameters
     ----------
     inputs, targets : Tensor, (n, d) and (n, classes)
-        All records in question.
+        The records of both tables.
     neighbours : Neighbours
-        Which of them the two tables hold.
+        Which of the records the two tables hold.
     recipe : PrivateNetwork
         The training.
     seeds : sequence of int
-        One per run: the coin that chooses the table, initialisation, batches, noise.
+        Seed of each run: the coin that chooses the table, initialisation, batches, noise.
     centre, scale : Tensor, (d,), optional
         Every model sees ``(inputs - centre) / scale``.
     local : str, optional
-        Scale noise to records in place of the clipping's bound: empirical, not DP. ``"pair"`` takes the distance of the two shares at
-        hand, as the source does; ``"own"`` the longest share in the table that is used, which is what a holder of
+        Scale the noise to the records instead of the clipping's bound: empirical, not DP. ``"pair"`` takes the distance between the two
+        shares, as the source does; ``"own"`` takes the longest share in the table that is used, which a holder of
         that table can compute, and which differs between the tables.
     shuffled : bool
-        Whether batches are cut from a shuffled table in place of Poisson sampling. The second table then has an empty place
+        Whether batches are cut from a shuffled table instead of Poisson sampling. The second table then has an empty place
         where the first one has the record.
-    told : callable, optional
-        Called with the number of runs done.
+    tell : callable, optional
+        Called with the number of completed runs.
     """
     parameters = sum(recipe.sizes(inputs.shape[1], targets.shape[1]))
     together = max(1, min(len(seeds), TOGETHER // parameters))
-    made = []
+    watched = []
     for start in range(0, len(seeds), together):
-        some = seeds[start : start + together]
-        view = _view(inputs, targets, centre, scale, len(some))
-        models = _Networks(view, recipe, some)
-        made.append(_watch(models, neighbours, recipe, some, local, shuffled))
-        if told is not None:
-            told(min(start + together, len(seeds)))
-    return Trace.join([t for t, _ in made]), Truth.join([a for _, a in made])
+        group = seeds[start : start + together]
+        view = _view(inputs, targets, centre, scale, len(group))
+        models = _Networks(view, recipe, group)
+        watched.append(_watch(models, neighbours, recipe, group, local, shuffled))
+        if tell is not None:
+            tell(min(start + together, len(seeds)))
+    return Trace.join([t for t, _ in watched]), Truth.join([a for _, a in watched])
 
 
 def watch_modules(
@@ -166,49 +168,62 @@ def watch_modules(
     scale: Tensor | None = None,
     local: Local | None = None,
     shuffled: bool = False,
-    told: Callable[[int], None] | None = None,
+    tell: Callable[[int], None] | None = None,
 ) -> tuple[Trace, Truth]:
     """Train one module of the user per seed on either table, one after another; see :func:`watch_networks`.
 
     Parameters
     ----------
     make : callable
-        Returns a fresh module.
-    inputs, targets, neighbours, recipe, seeds, centre, scale, local, shuffled, told
-        As there.
+        Returns a new module.
+    inputs, targets, neighbours, recipe, seeds, centre, scale, local, shuffled, tell
+        As in :func:`watch_networks`.
     """
-    made = []
+    watched = []
     for done, seed in enumerate(seeds):
         view = _view(inputs, targets, centre, scale, 1)
         models = _Module(make, view, recipe, int(seed))
-        made.append(_watch(models, neighbours, recipe, [seed], local, shuffled))
-        if told is not None:
-            told(done + 1)
-    return Trace.join([t for t, _ in made]), Truth.join([a for _, a in made])
+        watched.append(_watch(models, neighbours, recipe, [seed], local, shuffled))
+        if tell is not None:
+            tell(done + 1)
+    return Trace.join([t for t, _ in watched]), Truth.join([a for _, a in watched])
 
 
-def shares_at_start(
+def network_shares_at_start(
+    inputs: Tensor,
+    targets: Tensor,
+    rows: Sequence[int],
+    recipe: PrivateNetwork,
+    *,
+    seed: int,
+    centre: Tensor | None = None,
+    scale: Tensor | None = None,
+) -> Tensor:
+    """Return the clipped gradients of the given records at the initial weights of a network, (rows, P).
+
+    They serve to choose the neighbour with the largest difference of gradients.
+    """
+    view = _view(inputs, targets, centre, scale, 1)
+    return _shares(_Networks(view, recipe, [seed]), rows)
+
+
+def module_shares_at_start(
+    make: Callable[[], nn.Module],
     inputs: Tensor,
     targets: Tensor,
     rows: Sequence[int],
     recipe: Private,
     *,
     seed: int,
-    make: Callable[[], nn.Module] | None = None,
     centre: Tensor | None = None,
     scale: Tensor | None = None,
 ) -> Tensor:
-    """Return the clipped gradients of some records at the initial weights, (rows, P).
-
-    The neighbour with the largest gradient difference is chosen by them.
-    """
+    """Return the clipped gradients of the given records at the initial weights of a module, (rows, P)."""
     view = _view(inputs, targets, centre, scale, 1)
-    models: _Models
-    if make is None:
-        assert isinstance(recipe, PrivateNetwork)
-        models = _Networks(view, recipe, [seed])
-    else:
-        models = _Module(make, view, recipe, seed)
+    return _shares(_Module(make, view, recipe, seed), rows)
+
+
+def _shares(models: _Models, rows: Sequence[int]) -> Tensor:
     alone = torch.ones(1, 1, dtype=torch.bool)
     return torch.cat([models.sums(torch.tensor([[row]]), alone) for row in rows])
 
@@ -221,7 +236,7 @@ def _watch(
     local: Local | None,
     shuffled: bool,
 ) -> tuple[Trace, Truth]:
-    """Train one group of models and keep what was to be seen of every step."""
+    """Train one group of models and record what an observer sees of every step."""
     m = len(seeds)
     coins = [np.random.default_rng([int(seed), 5]).integers(2) == 1 for seed in seeds]
     first = torch.tensor(coins)
@@ -234,7 +249,7 @@ def _watch(
     alone = torch.ones(m, 1, dtype=torch.bool)
     rows: dict[str, list[Tensor]] = {}
 
-    def keep(**numbers: Tensor) -> None:
+    def record(**numbers: Tensor) -> None:
         for name, value in numbers.items():
             rows.setdefault(name, []).append(value)
 
@@ -251,14 +266,15 @@ def _watch(
         one, two = _scales(models, neighbours, batch, distance, local)
         deviation = recipe.noise_multiplier * torch.where(first, one, two)
         noise = torch.empty_like(share)
-        for own, fill in zip(noise, fills, strict=True):
-            fill(own)
+        for of_model, fill in zip(noise, fills, strict=True):
+            fill(of_model)
         used = torch.where(first[:, None], share, another) * taken[:, None]
-        shown = noise.mul_(deviation.float()[:, None]).add_(used)
-        keep(
-            residual=_square(shown),
-            inner=_inner(shown, share),
-            inner_other=_inner(shown, another),
+        # The release without the common sum, which the adversary knows.
+        rest = noise.mul_(deviation.float()[:, None]).add_(used)
+        record(
+            residual=_square(rest),
+            inner=_inner(rest, share),
+            inner_other=_inner(rest, another),
             square=_square(share),
             square_other=_square(another),
             deviation=recipe.noise_multiplier * one,
@@ -266,27 +282,27 @@ def _watch(
             distance=distance,
             taken=taken,
         )
-        models.move(common.add_(shown))
+        models.move(common.add_(rest))
 
-    def kept(name: str) -> NDArray[np.float64]:
+    def recorded(name: str) -> NDArray[np.float64]:
         return torch.stack(rows[name], 1).numpy()
 
-    residual = kept("residual")
+    residual = recorded("residual")
     took_part = torch.stack(rows["taken"], 1).numpy()
     trace = Trace(
         first=Side(
             residual=residual,
-            inner=kept("inner"),
-            square=kept("square"),
-            deviation=kept("deviation"),
+            inner=recorded("inner"),
+            square=recorded("square"),
+            deviation=recorded("deviation"),
         ),
         second=Side(
             residual=residual,
-            inner=kept("inner_other"),
-            square=kept("square_other"),
-            deviation=kept("deviation_other"),
+            inner=recorded("inner_other"),
+            square=recorded("square_other"),
+            deviation=recorded("deviation_other"),
         ),
-        distance=kept("distance"),
+        distance=recorded("distance"),
         size=common.shape[1],
         rate=rate,
         place=took_part if shuffled else None,
@@ -301,7 +317,7 @@ def _scales(
     distance: Tensor,
     local: Local | None,
 ) -> tuple[Tensor, Tensor]:
-    """Return what noise is scaled to under either table, (M,)."""
+    """Return the lengths to which the noise is scaled under either table, each (M,)."""
     if local is None:
         bound = torch.full_like(distance, models.bound)
         return bound, bound
@@ -341,14 +357,14 @@ def _batches(
     generators = [torch.Generator().manual_seed(int(seed) + 1) for seed in seeds]
     done = 0
     while done < steps:
-        orders = torch.stack([batch_order(members, own) for own in generators])
+        orders = torch.stack([batch_order(members, g) for g in generators])
         for index in torch.split(orders, recipe.batch, 1)[: steps - done]:
             yield Batch(index=index, present=torch.ones_like(index, dtype=torch.bool))
             done += 1
 
 
 class _Networks:
-    """Networks of one shape, stacked."""
+    """Stacked networks of one shape."""
 
     def __init__(
         self, view: View, recipe: PrivateNetwork, seeds: Sequence[int]
@@ -411,16 +427,16 @@ class _Module:
         size = sum(p[0].numel() for p in self._follower.descent.parameters)
         total = torch.zeros(1, size)
         rows = index[0][present[0]]
-        for some in torch.split(rows, CHUNK) if len(rows) else ():
-            everyone = torch.ones(1, len(some), dtype=torch.bool)
-            total += _flat(self._follower, self._pieces(some), everyone)
+        for chunk in torch.split(rows, CHUNK) if len(rows) else ():
+            everyone = torch.ones(1, len(chunk), dtype=torch.bool)
+            total += _flat(self._follower, self._pieces(chunk), everyone)
         return total
 
     def lengths(self, index: Tensor) -> Tensor:
         return torch.cat(
             [
-                _lengths(self._follower, self._pieces(some))
-                for some in torch.split(index[0], CHUNK)
+                _lengths(self._follower, self._pieces(chunk))
+                for chunk in torch.split(index[0], CHUNK)
             ],
             1,
         )
@@ -446,7 +462,7 @@ def _lengths(follower: Follower, pieces: Sequence[Sequence[Piece]]) -> Tensor:
     clipping = follower.recipe.clipping
     if not isinstance(clipping, Scaling):
         raise InvalidInput(
-            f"the local sensitivity of {type(clipping).__name__} is not computed; use a clipping that scales gradients, such as Clip."
+            f"the local sensitivity of {type(clipping).__name__} is not known; use a clipping that scales gradients, such as Clip."
         )
     squares = torch.stack([p.squares() for layer in pieces for p in layer]).sum(0)
     norm = squares.sqrt()

@@ -1,0 +1,191 @@
+"""One attack that combines everything a pool of regression models tells about a record.
+
+The ingredients are the likelihood ratio [1]_, the relative ratio [2]_ and the product's predictions for similar records. New here,
+as in the attack on classifiers, is that a classifier weighs them, which learned from games between the models of the pool
+(docs/decisions/0015).
+
+References
+----------
+.. [1] Carlini et al., "Membership inference attacks from first principles", arXiv:2112.03570.
+.. [2] Zarifzadeh, Liu & Shokri, "Low-cost high-power membership inference attacks", arXiv:2312.03262.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from reticent.attack._base import Need, Scores
+from reticent.attack._games import mean_log_odds, nearest_records
+from reticent.attack.regression._base import RegressionChallenge, RegressionKnowledge
+from reticent.attack.regression.gap_t import gap_log_ratio, prediction_moments
+from reticent.attack.regression.rmia import log_relative_ratio
+from reticent.errors import InvalidInput
+from reticent.pool import PredictionPool
+
+__all__ = ["CombinedResidual"]
+
+# In units of the typical error. Smaller errors are rounding, and their logarithms would go to minus infinity,
+# because a model that interpolates predicts its members exactly.
+LEAST_ERROR = 1e-4
+# Of any column, all of which are logarithms: a larger number only says that something overflowed.
+LARGEST = 50.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class CombinedResidual:
+    """Learn to combine everything a pool, and the predictions for similar records, tell about a record.
+
+    Models of the pool play the target, and the others are their shadows. From those games, whose answers are
+    known, a classifier learns how ratios, errors and spreads add up to membership. It finds what no formula looks for, such
+    as errors of exactly epsilon, which support vector machines leave on many members. It never sees a tag of the
+    product's records.
+
+    Parameters
+    ----------
+    most_rows : int
+        Largest number of (model, record) pairs to learn from.
+    most_games : int
+        Largest number of models that play the target.
+    neighbours : tuple of int
+        Sizes of the neighbourhoods; without features there are none.
+    most_anchors : int
+        Largest number of records among which neighbours are sought.
+    """
+
+    name: str = "combined_residual"
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.ANSWERS, Need.POOL})
+    most_rows: int = 60_000
+    most_games: int = 16
+    neighbours: tuple[int, ...] = (3, 10, 30)
+    most_anchors: int = 8_000
+
+    def score(
+        self,
+        challenge: RegressionChallenge,
+        *,
+        knowledge: RegressionKnowledge,
+        rng: np.random.Generator,
+    ) -> Scores:
+        """Return the log-odds of membership."""
+        pool = knowledge.need_pool(self.name)
+        games = list(pool.games(most=self.most_games))
+        if not games:
+            raise InvalidInput(
+                f"the attack {self.name!r} learns from games between models, but a pool of {len(pool)} leaves no shadows for "
+                "a target; train at least 4 models."
+            )
+        n, near = len(challenge), None
+        if challenge.features is not None and self.neighbours and n > 1:
+            near = _Neighbourhood.of(
+                challenge.features,
+                pool.targets,
+                sizes=self.neighbours,
+                most=self.most_anchors,
+                rng=rng,
+            )
+        each = min(n, self.most_rows // len(games))
+        inputs, tags = [], []
+        for model, shadows in games:
+            rows = rng.choice(n, each, replace=False)
+            inputs.append(_evidence(pool.predictions[model], shadows, near)[rows])
+            tags.append(pool.masks[model, rows])
+        odds_of = mean_log_odds(np.concatenate(inputs), np.concatenate(tags), rng)
+        # The product is judged by as many shadows as in the games, once for each pair that is left out.
+        by_pair = {int(pool.pairs[model]): shadows for model, shadows in games}
+        odds = np.zeros(n)
+        for shadows in by_pair.values():
+            odds += odds_of(_evidence(challenge.predictions, shadows, near))
+        odds /= len(by_pair)
+        # Games on k records support odds of at most k to one. Larger odds still order the records, but the
+        # probabilities claim no more.
+        largest = np.log(len(games) * each)
+        return Scores(values=odds, probabilities=expit(odds.clip(-largest, largest)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Neighbourhood:
+    """The records that are most like each record, their mean distance, and how much their targets vary."""
+
+    records: NDArray[np.int64]
+    distance: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls,
+        features: NDArray[np.float64],
+        targets: NDArray[np.float64],
+        *,
+        sizes: tuple[int, ...],
+        most: int,
+        rng: np.random.Generator,
+    ) -> "_Neighbourhood":
+        records, apart = nearest_records(features, max(sizes), most, rng)
+        return cls(
+            records=records,
+            distance=apart.mean(axis=1),
+            spread=targets[records].std(axis=1),
+            sizes=sizes,
+        )
+
+
+def _evidence(
+    predictions: NDArray[np.floating], pool: PredictionPool, near: _Neighbourhood | None
+) -> NDArray[np.float64]:
+    """Return what is known about every record when a model with these predictions is the target.
+
+    Positive shifts are towards the truth, and the unit is the typical error of models without a record, so the columns
+    mean the same for every quantity and every size of the pool.
+    """
+    unit, moments = pool.typical_error, prediction_moments(pool)
+    f = predictions.astype(np.float64)
+    mean_in = pool.mean(pool.predictions.astype(np.float64), inside=True)
+    mean_out = pool.mean(pool.predictions.astype(np.float64), inside=False)
+    centre = (mean_in + mean_out) / 2
+    towards = np.where(pool.targets >= centre, 1.0, -1.0)
+    shift = (f - centre) / unit
+    shared = (moments.variance_in + moments.variance_out) / 2
+    deviation = np.sqrt(shared) * moments.unit / unit
+    middle = (moments.mean_in + moments.mean_out) / 2
+    linear = (
+        (moments.standardised(f) - middle)
+        * (moments.mean_in - moments.mean_out)
+        / shared
+    )
+    error = _log_size((pool.targets - f) / unit)
+    errors = _log_size(pool.residuals / unit)
+    usual = (pool.mean(errors, inside=True) + pool.mean(errors, inside=False)) / 2
+    columns = [
+        _compressed(gap_log_ratio(f, moments)),
+        _compressed(linear),
+        _compressed(log_relative_ratio(pool.targets - f, pool)),
+        np.log(moments.variance_in / moments.variance_out) / 2,
+        _compressed(towards * shift),
+        _compressed(towards * shift / deviation),
+        error,
+        error - usual,
+        _compressed(towards * (mean_in - mean_out) / unit),
+        np.log(deviation),
+        _log_size((pool.targets - centre) / unit),
+    ]
+    if near is not None:
+        moved = towards[:, None] * shift[near.records]
+        columns += [
+            np.log(near.distance + LEAST_ERROR),
+            _log_size(near.spread / unit),
+            *(_compressed(moved[:, :size].mean(axis=1)) for size in near.sizes),
+        ]
+    return np.column_stack(columns).clip(-LARGEST, LARGEST)
+
+
+def _log_size(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.log(np.abs(values).clip(LEAST_ERROR)))
+
+
+def _compressed(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sign times the logarithm of 1 plus the size, so that outliers keep their order and lose their weight."""
+    return np.asarray(np.sign(values) * np.log1p(np.abs(values)))

@@ -1,0 +1,26 @@
+"""One module for each kind of product: what the auditor looks at, attacks, measures, controls, utility, sections."""
+
+from reticent.audits._kind import Answers, Kind, View, Views
+from reticent.audits._sides import Sides
+from reticent.audits.classifier import CLASSIFIER, ClassifierKind
+from reticent.audits.regressor import REGRESSOR, RegressorKind
+from reticent.product import Product, Trainer
+
+__all__ = [
+    "CLASSIFIER",
+    "REGRESSOR",
+    "Answers",
+    "ClassifierKind",
+    "Kind",
+    "RegressorKind",
+    "Sides",
+    "View",
+    "Views",
+    "kind_of",
+]
+
+
+def kind_of(trainer: Trainer | None, product: Product | None) -> Kind:
+    """Return the kind of a product, from itself or from its recipe; without either, that of a classifier's saved answers."""
+    thing = trainer if product is None else product
+    return REGRESSOR if thing is not None and thing.quantity else CLASSIFIER

@@ -1,0 +1,162 @@
+"""A kind of product: what the auditor looks at, which attacks, measures and sections it has."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reticent.attack import Attack, Need
+from reticent.audits._sides import Sides
+from reticent.data import Table
+from reticent.evidence import Joint, Measure, Utility
+from reticent.product import Internals
+from reticent.report import SECTIONS, Section
+
+__all__ = ["Answers", "Kind", "View", "Views"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """What a product answers on every record that the auditor asks about.
+
+    Parameters
+    ----------
+    values : array of float, shape (n, k)
+        Its answers: a probability per class, or one prediction.
+    outputs : array of float, shape (n, k)
+        What two products are compared by.
+    warnings : tuple of str
+        What its training said.
+    exact : bool
+        Whether the answers are the product's own, and not made from decision values.
+    internals : Internals or None
+        What is seen of each record inside the product, if it can be opened.
+    seconds : float
+        How long its training took; 0 if it came from elsewhere.
+    """
+
+    values: NDArray[np.float64]
+    outputs: NDArray[np.float64]
+    warnings: tuple[str, ...] = ()
+    exact: bool = True
+    internals: Internals | None = None
+    seconds: float = 0.0
+
+    def take(self, rows: NDArray[np.int64]) -> "Answers":
+        """Return the answers on some of the records."""
+        return replace(
+            self,
+            values=self.values[rows],
+            outputs=self.outputs[rows],
+            internals=None if self.internals is None else self.internals.take(rows),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """Something of an answer that an adversary may see, one value or vector per record.
+
+    Parameters
+    ----------
+    feature : str
+        What is seen, for the report.
+    stream : str
+        Name of its random stream.
+    values : array of float
+        The values.
+    """
+
+    feature: str
+    stream: str
+    values: NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Views:
+    """What adversaries may see of an answer, by how its distribution is estimated."""
+
+    discrete: tuple[View, ...] = ()
+    density: tuple[View, ...] = ()
+    vectors: tuple[View, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.discrete) + len(self.density) + len(self.vectors)
+
+
+class Kind(ABC):
+    """One kind of product. Everything that differs between kinds is here; the pipeline asks nothing else.
+
+    Attributes
+    ----------
+    name : str
+        As policies and dossiers call it.
+    attacks : tuple of Attack
+        All that are known, in the order in which they are run; each says what it needs.
+    quick_attacks : tuple of Attack
+        Of those on a pool, the ones cheap enough to be played against every model of it.
+    ratio_attack : str
+        Of these, the one whose score is a log-likelihood ratio, so that 0 is its natural threshold.
+    posterior_attacks : tuple of str
+        Attacks whose probabilities of membership are shown, the best informed first.
+    measures : tuple of Measure
+        What is measured and can be limited.
+    sections : tuple of Section
+        The sections of the report.
+    """
+
+    name: str
+    attacks: tuple[Attack, ...]
+    quick_attacks: tuple[Attack, ...]
+    ratio_attack: str
+    posterior_attacks: tuple[str, ...]
+    measures: tuple[Measure, ...]
+    sections: tuple[Section, ...] = SECTIONS
+
+    def available(self, has: frozenset[Need]) -> tuple[Attack, ...]:
+        """Return the attacks that can be run with what there is."""
+        return tuple(attack for attack in self.attacks if attack.needs <= has)
+
+    @abstractmethod
+    def ask(self, product: Any, table: Table, *, looks_inside: bool = True) -> Answers:
+        """Return what a product answers on the records of a table, and what is inside it if it can be opened."""
+
+    @abstractmethod
+    def can_learn_from(self, table: Table) -> bool:
+        """Whether a product trained on a table would be of the same form as one trained on the whole."""
+
+    @abstractmethod
+    def challenge(
+        self, answers: Answers, table: Table, features: NDArray[np.float64] | None
+    ) -> Any:
+        """Return what attackers are shown: answers and records, no tags."""
+
+    @abstractmethod
+    def memorised(self, challenge: Any, known: NDArray[np.bool_]) -> Any:
+        """Return the challenge of a product that looks up the records it knows and guesses all others."""
+
+    @abstractmethod
+    def pool(
+        self, masks: NDArray[np.bool_], answers: NDArray[np.float32], table: Table
+    ) -> Any:
+        """Return many models' answers on the records of a table as a pool."""
+
+    @abstractmethod
+    def model_challenge(self, pool: Any, model: int) -> Any:
+        """Return what attackers are shown if a model of the pool is the target."""
+
+    @abstractmethod
+    def utility(
+        self, challenge: Any, sides: Sides, *, members: Table | None, joint: Joint
+    ) -> Utility:
+        """Return what the product is good for, on records that did not train it."""
+
+    @abstractmethod
+    def theorems(self, challenge: Any, sides: Sides) -> Mapping[str, float]:
+        """Return the accuracies that Theorems 1 and 2 of the LTU paper guarantee an attacker."""
+
+    @abstractmethod
+    def views(self, challenge: Any, sides: Sides) -> Views:
+        """Return what adversaries may see of an answer, one value or vector per unit."""

@@ -1,0 +1,28 @@
+"""The measures that every kind of model has, in the order of the report: the registry."""
+
+from reticent.evidence import (
+    AttacksAgainstClaim,
+    ClaimedEpsilon,
+    Exposed,
+    GroupPrivacy,
+    InsiderPrivacy,
+    Measure,
+    Privacy,
+    TrainingAgainstClaim,
+    TruePositiveRate,
+    UtilityScore,
+)
+
+__all__ = ["MEASURES"]
+
+MEASURES: tuple[Measure, ...] = (
+    Privacy(),
+    TruePositiveRate(),
+    Exposed(),
+    GroupPrivacy(),
+    InsiderPrivacy(),
+    UtilityScore(),
+    ClaimedEpsilon(),
+    AttacksAgainstClaim(),
+    TrainingAgainstClaim(),
+)

@@ -1,0 +1,21 @@
+"""What `reticent policy` does once its options are parsed."""
+
+import sys
+from importlib import resources
+from pathlib import Path
+
+from reticent.cli._options import PolicyOptions
+from reticent.policy import SHIPPED, read_policy
+
+__all__ = ["run"]
+
+
+def run(options: PolicyOptions) -> int:
+    """Print a policy, if it can be read as one; return the exit status."""
+    read_policy(options.name)
+    if options.name in SHIPPED:
+        file = resources.files("reticent.policy").joinpath(f"{options.name}.toml")
+        sys.stdout.write(file.read_text(encoding="utf-8"))
+    else:
+        sys.stdout.write(Path(options.name).read_text(encoding="utf-8"))
+    return 0

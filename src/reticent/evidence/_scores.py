@@ -1,0 +1,33 @@
+"""Scores and groups of people: the last values that refer to individuals."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["UnitGroups", "UnitScores"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitScores:
+    """Scores of one attack, one per unit, because the question is about people and not about rows."""
+
+    members: NDArray[np.float64]
+    nonmembers: NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitGroups:
+    """The group of each unit."""
+
+    members: NDArray[np.str_]
+    nonmembers: NDArray[np.str_]
+
+    def names(self, *, smallest: int) -> list[str]:
+        """Return the groups with at least ``smallest`` members and as many non-members, sorted."""
+        return [
+            str(name)
+            for name in np.unique(np.concatenate([self.members, self.nonmembers]))
+            if min((self.members == name).sum(), (self.nonmembers == name).sum())
+            >= smallest
+        ]

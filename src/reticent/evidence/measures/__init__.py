@@ -1,0 +1,27 @@
+"""The measures that audits take and policies limit: one file each."""
+
+from reticent.evidence.measures._base import Claim, Measure, Seen
+from reticent.evidence.measures.claim import AttacksAgainstClaim
+from reticent.evidence.measures.claimed_epsilon import ClaimedEpsilon
+from reticent.evidence.measures.exposed import Exposed
+from reticent.evidence.measures.group_privacy import GroupPrivacy
+from reticent.evidence.measures.insider_privacy import InsiderPrivacy
+from reticent.evidence.measures.privacy import Privacy
+from reticent.evidence.measures.tpr import TruePositiveRate
+from reticent.evidence.measures.utility import UtilityScore
+from reticent.evidence.measures.watched_claim import TrainingAgainstClaim
+
+__all__ = [
+    "AttacksAgainstClaim",
+    "Claim",
+    "ClaimedEpsilon",
+    "Exposed",
+    "GroupPrivacy",
+    "InsiderPrivacy",
+    "Measure",
+    "Privacy",
+    "Seen",
+    "TrainingAgainstClaim",
+    "TruePositiveRate",
+    "UtilityScore",
+]

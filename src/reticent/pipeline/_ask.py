@@ -1,0 +1,122 @@
+"""Train the product or take it, and ask it; ask also a product that cannot know who is a member."""
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reticent.audits import Answers
+from reticent.data import Finding, Severity
+from reticent.pipeline._case import Case, train_seed
+from reticent.product import Product, as_product
+from reticent.run import Run
+
+__all__ = ["Null", "ask_null", "ask_product", "training_findings"]
+
+MOST_WARNINGS = 3  # of a trainer that are repeated; the rest says nothing new
+NULL_HALVES = "One half of the non-members, set against the other,"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Null:
+    """Answers that cannot depend on membership.
+
+    Parameters
+    ----------
+    answers : Answers
+        The answers.
+    what : str
+        What gave them, for the report.
+    rows : array of int or None
+        The records that were asked about; None for all.
+    """
+
+    answers: Answers
+    what: str
+    rows: NDArray[np.int64] | None
+
+
+def ask_product(case: Case, run: Run) -> tuple[Answers, Product | None]:
+    """Return the product's answers on members, then non-members, and the product.
+
+    The product is None if its answers were kept by an earlier run that was interrupted.
+    """
+    plan = case.plan
+    trained: list[Product] = []
+    run.tell("training the product", 0, 2)
+
+    def train_and_ask() -> Answers:
+        if plan.product is not None:
+            return case.kind.ask(plan.product, case.both)
+        assert plan.trainer is not None
+        started = time.perf_counter()
+        product = as_product(
+            plan.trainer.train(case.split.defender, seed=train_seed(run.seed))
+        )
+        seconds = time.perf_counter() - started
+        trained.append(product)
+        return replace(case.kind.ask(product, case.both), seconds=seconds)
+
+    answers = run.keep("answers", Answers, train_and_ask, depends=case.content)
+    run.tell("training the product", 1, 2)
+    return answers, plan.product or (trained[0] if trained else None)
+
+
+def training_findings(answers: Answers) -> tuple[Finding, ...]:
+    """Return what the training said, and whether answers had to be made from decision values."""
+    findings = [
+        Finding(
+            name="trainer_warning",
+            severity=Severity.NOTE,
+            text=f"{warning}."
+            if " " in warning
+            else f"the trainer gave a {warning}; run it outside reticent to read it.",
+        )
+        for warning in answers.warnings[:MOST_WARNINGS]
+    ]
+    if not answers.exact:
+        findings.append(
+            Finding(
+                name="decision_values",
+                severity=Severity.NOTE,
+                text="the product gives decision values, no probabilities; they were turned into probabilities "
+                "by the logistic function, which keeps their order.",
+            )
+        )
+    return tuple(findings)
+
+
+def ask_null(case: Case, answers: Answers, run: Run) -> Null:
+    """Return answers that cannot depend on membership.
+
+    With a trainer and auxiliary records: those of a product trained on the latter. Else, or if the product can be opened and
+    that one cannot or has other layers, the product's own answers on the reserved part, of which one half is called members.
+    """
+    trainer, auxiliary = case.plan.trainer, case.split.auxiliary
+    if (
+        trainer is not None
+        and auxiliary is not None
+        and case.kind.can_learn_from(auxiliary)
+    ):
+        unrelated = run.keep(
+            "control",
+            Answers,
+            lambda: case.kind.ask(
+                as_product(trainer.train(auxiliary, seed=run.seed_for("control"))),
+                case.both,
+                looks_inside=answers.internals is not None,
+            ),
+            depends=case.content,
+        )
+        run.tell("training the product", 2, 2)
+        inside, own = unrelated.internals, answers.internals
+        if own is None or (inside is not None and inside.layers == own.layers):
+            return Null(
+                answers=unrelated,
+                what="A product trained on unrelated records",
+                rows=None,
+            )
+    run.tell("training the product", 2, 2)
+    rows = np.flatnonzero(~case.sides.tags)
+    return Null(answers=answers.take(rows), what=NULL_HALVES, rows=rows)

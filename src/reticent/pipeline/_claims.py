@@ -1,0 +1,246 @@
+"""What is claimed of a product's privacy, what its recipe proves, and what was shown."""
+
+import math
+from dataclasses import dataclass, replace
+
+from reticent.account import Guarantee, PrivateTraining, Relation, trade_off
+from reticent.data import Table
+from reticent.evidence import (
+    Claim,
+    Epsilons,
+    Estimate,
+    Evidence,
+    Identification,
+    vulnerability_bound,
+)
+from reticent.pipeline._case import Case
+from reticent.pipeline._identify import WatchPlan, run_identification
+from reticent.pipeline._neighbour import Mislabelled
+from reticent.product import Provenance, versions
+from reticent.run import Run
+from reticent.train import guarantee_of
+
+__all__ = ["Claims", "examine_claims", "stated_claims", "three_epsilons"]
+
+MOST_WATCHED = 50  # trainings that are watched if time allows and none are asked for
+# Of the time of the audit that watching may take, however little the rest has left.
+LEAST_SHARE_OF_TIME = 0.2
+LARGEST_EXPONENT = 500  # the exponential of a larger number is too large to be one
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claims:
+    """What somebody says of a product's privacy, and what watching its training shows.
+
+    Parameters
+    ----------
+    provenance : Provenance
+        Where the product comes from, its claim and guarantee included.
+    watched : Identification or None
+        What an adversary that watched the training found out.
+    """
+
+    provenance: Provenance
+    watched: Identification | None = None
+
+    @property
+    def claim(self) -> Claim | None:
+        """The claimed epsilon, with what it is claimed under."""
+        epsilon, guarantee = self.provenance.claimed_epsilon, self.provenance.guarantee
+        if epsilon is None:
+            return None
+        if guarantee is None:
+            return Claim(epsilon=epsilon)
+        return Claim(
+            epsilon=epsilon, delta=guarantee.delta, relation=guarantee.relation
+        )
+
+    @property
+    def vulnerability_bound(self) -> float | None:
+        """The largest vulnerability that the claim allows; exact, delta included, if a guarantee goes with it."""
+        claim, guarantee = self.claim, self.provenance.guarantee
+        if guarantee is not None and guarantee.holds:
+            return guarantee.advantage
+        return None if claim is None else vulnerability_bound(claim.epsilon)
+
+
+def examine_claims(case: Case, table: Table, run: Run) -> Claims:
+    """Return what is claimed of the product, and watch its training if that can be done.
+
+    Parameters
+    ----------
+    case : Case
+        What is audited.
+    table : Table
+        The whole table, for the provenance.
+    run : Run
+        Seed, store, time, workers.
+    """
+    claims = stated_claims(case, table)
+    plan = case.plan
+    if plan.watched is not None:
+        return replace(claims, watched=plan.watched)
+    watchable = None if plan.trainer is None else plan.trainer.watching()
+    runs = MOST_WATCHED if plan.watch is None else plan.watch
+    if watchable is None or claims.claim is None or runs == 0:
+        return claims
+    guarantee = claims.provenance.guarantee
+    seconds = None
+    if plan.watch is None:
+        least = LEAST_SHARE_OF_TIME * 60 * run.effort.minutes
+        left = max(run.effort.seconds_left, least)
+        seconds = min(left, run.effort.seconds_to_deadline)
+    watch = WatchPlan(
+        trainer=watchable,
+        neighbour=Mislabelled(),
+        relation=_relation(guarantee),
+        runs=runs,
+        seconds=seconds,
+        claimed=claims.claim.epsilon,
+        claimed_by=_by(guarantee),
+        delta=None if guarantee is None else guarantee.delta,
+        level=plan.policy.confidence,
+    )
+    # One record more, so that the table with the canary has the stated number of rows.
+    watched = run_identification(case.split.defender, watch, run=run)
+    return replace(claims, watched=watched)
+
+
+def stated_claims(case: Case, table: Table) -> Claims:
+    """Return what the provenance, the recipe and the caller say of the product's privacy."""
+    plan, stated = case.plan, case.plan.provenance
+    guarantee = stated.guarantee
+    if plan.product is None and plan.trainer is not None:
+        guarantee = plan.trainer.guarantee(len(case.split.defender))
+    claimed = plan.claimed_epsilon
+    if claimed is None:
+        claimed = stated.claimed_epsilon
+    if claimed is None and guarantee is not None and guarantee.holds:
+        claimed = guarantee.epsilon
+    return Claims(
+        provenance=replace(
+            stated,
+            recipe=plan.trainer.recipe if plan.trainer else stated.recipe,
+            data_fingerprint=table.fingerprint,
+            seed=case.seed if plan.product is None else stated.seed,
+            classes=table.classes,
+            versions=versions(),
+            claimed_epsilon=claimed,
+            guarantee=guarantee,
+        )
+    )
+
+
+def three_epsilons(
+    claims: Claims, evidence: Evidence, case: Case | None
+) -> Epsilons | None:
+    """Return the three epsilons; None if nothing is claimed.
+
+    Audited is what an adversary that watched the training has shown, or else what the attacks on the product have.
+
+    Parameters
+    ----------
+    claims : Claims
+        What is said of the product, and what watching its training has shown.
+    evidence : Evidence
+        What attacks on the product have shown.
+    case : Case or None
+        What is audited; None if only answers are at hand.
+    """
+    claim, watched = claims.claim, claims.watched
+    guarantee = claims.provenance.guarantee
+    if claim is None:
+        return None
+    claimed = claim.epsilon
+    proven, says = _proven(claims, case)
+    if watched is not None:
+        return replace(watched.epsilons, claimed=claimed, proven=proven, proven_by=says)
+    delta = 0.0 if guarantee is None else guarantee.delta
+    shown = _at_delta(evidence.epsilon.low, delta, evidence.epsilon_ceiling)
+    return Epsilons(
+        delta=delta,
+        relation=_relation(guarantee).value,
+        claimed=claimed,
+        claimed_by=_by(guarantee),
+        proven=proven,
+        proven_by=says,
+        audited=Estimate(
+            value=shown,
+            low=shown,
+            high=math.inf,
+            level=evidence.epsilon.level,
+            method=evidence.epsilon.method,
+        ),
+        ceiling=_at_delta(evidence.epsilon_ceiling, delta, evidence.epsilon_ceiling),
+        method="attacks on the finished product",
+    )
+
+
+def _at_delta(shown: float, delta: float, ceiling: float) -> float:
+    """Return what an epsilon shown for delta 0 is worth at a delta.
+
+    A true-positive rate is at most e^epsilon times the false-positive rate plus delta, and no false-positive rate
+    below e^-ceiling can be shown.
+    """
+    if delta == 0 or shown > LARGEST_EXPONENT:
+        return shown
+    left = math.exp(shown) - delta * math.exp(ceiling)
+    return math.log(left) if left > 1 else 0.0
+
+
+def _proven(claims: Claims, case: Case | None) -> tuple[float | None, str]:
+    """Return what the recipe guarantees, worked out again, and how; None if it is not known."""
+    guarantee, watched = claims.provenance.guarantee, claims.watched
+    trainer = None if case is None else case.plan.trainer
+    watchable = None if trainer is None else trainer.watching()
+    if (
+        case is not None
+        and trainer is not None
+        and watchable is not None
+        and guarantee is not None
+    ):
+        if trainer.repeatable:
+            return (
+                None,
+                "the noise is drawn from a seed: whoever knows the seed can subtract it",
+            )
+        again = guarantee_of(
+            watchable.private,
+            rows=len(case.split.defender),
+            delta=guarantee.delta,
+            relation=_relation(guarantee),
+        )
+        epsilon = again.epsilon if math.isfinite(again.epsilon) else None
+        return epsilon, "privacy loss distribution of the recipe, worked out again"
+    if watched is not None:
+        return watched.epsilons.proven, watched.epsilons.proven_by
+    if guarantee is not None:
+        if not guarantee.holds:
+            return None, _void(guarantee.caveats, guarantee.epsilon)
+        steps = PrivateTraining(
+            noise_multiplier=guarantee.noise_multiplier,
+            sampling_rate=guarantee.sampling_rate,
+            steps=guarantee.steps,
+            relation=_relation(guarantee),
+        )
+        return trade_off(steps).epsilon(guarantee.delta), (
+            "privacy loss distribution of the noise, sampling and steps that are stated with it"
+        )
+    return None, "the recipe of the training is not known to this audit"
+
+
+def _void(caveats: tuple[str, ...], epsilon: float) -> str:
+    """Return why there is no guarantee, and what it would be otherwise."""
+    return f"void: {'; '.join(caveats)}. Without that it would be {epsilon:.2f}"
+
+
+def _relation(guarantee: Guarantee | None) -> Relation:
+    return Relation.ADD_REMOVE if guarantee is None else Relation(guarantee.relation)
+
+
+def _by(guarantee: Guarantee | None) -> str:
+    return (
+        "stated with the audit"
+        if guarantee is None
+        else f"whoever trained it: {guarantee.mechanism}"
+    )

@@ -1,0 +1,332 @@
+"""From scores to evidence: every attack, the worst case, groups, people, the pool; each a job of its own."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reticent.attack import Attack, Need
+from reticent.audits import Kind, Sides
+from reticent.errors import InvalidInput
+from reticent.evidence import (
+    Asked,
+    AttackEvidence,
+    Calibration,
+    Estimate,
+    Evidence,
+    GroupEvidence,
+    InsiderEvidence,
+    Joint,
+    PoolEvidence,
+    UnitScores,
+    WorstCase,
+    calibration,
+    epsilon_ceiling,
+    individual_histogram,
+    measure_attack,
+    measure_groups,
+    score_histogram,
+    smallest_visible_leak,
+    split_level,
+    strongest,
+    subgroup_aware,
+    worst_case_density,
+    worst_case_discrete,
+    worst_case_vectors,
+)
+from reticent.pipeline._plan import AuditPlan
+from reticent.pipeline._score import Arena, Scored
+from reticent.policy import Policy
+from reticent.run import Run
+
+__all__ = ["Gathered", "Heard", "do_all", "gather", "posterior_of"]
+
+T = TypeVar("T")
+FEWEST_PER_BIN = (
+    20  # people in a bin of the calibration: fewer would say too much of each
+)
+MOST_BINS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heard:
+    """What else was found out about the product, before evidence is gathered.
+
+    Parameters
+    ----------
+    insider : InsiderEvidence or None
+        The retraining attacker.
+    pool : PoolEvidence or None
+        What many models tell.
+    vulnerability_bound : float or None
+        The largest vulnerability that the claimed epsilon allows.
+    groups : array of object or None
+        Group of each record.
+    members : table or None
+        The records that trained the product.
+    """
+
+    insider: InsiderEvidence | None = None
+    pool: PoolEvidence | None = None
+    vulnerability_bound: float | None = None
+    groups: NDArray[np.object_] | None = None
+    members: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gathered:
+    """The evidence, and what never enters a dossier: scores of single people."""
+
+    evidence: Evidence
+    scores: dict[str, UnitScores]
+    best_scores: NDArray[np.float64]
+    posterior: NDArray[np.float64] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Work:
+    """Everything that evidence is gathered from."""
+
+    plan: AuditPlan
+    arena: Arena
+    scored: Scored
+    heard: Heard
+    run: Run
+
+    @property
+    def sides(self) -> Sides:
+        return self.arena.product.sides
+
+    @property
+    def joint(self) -> Joint:
+        """The confidence that the statements of the policy share."""
+        policy = self.plan.policy
+        return Joint(
+            level=policy.confidence, statements=policy.statements(self.plan.measures)
+        )
+
+    @property
+    def choices(self) -> int:
+        """Attacks among which the strongest is chosen."""
+        return len(self.scored.attacks)
+
+
+def gather(
+    plan: AuditPlan, arena: Arena, scored: Scored, heard: Heard, run: Run
+) -> Gathered:
+    """Turn scores into evidence.
+
+    Parameters
+    ----------
+    plan : AuditPlan
+        Policy, kind and measures.
+    arena : Arena
+        The product under attack.
+    scored : Scored
+        Scores of the attacks.
+    heard : Heard
+        What else was found out.
+    run : Run
+        Seed and workers.
+    """
+    if not scored.attacks:
+        raise InvalidInput(
+            "no attack could be run, so nothing is known about the product; see to it that at least one attack has what it needs."
+        )
+    work = _Work(plan=plan, arena=arena, scored=scored, heard=heard, run=run)
+    kind, sides, challenge = plan.kind, work.sides, arena.product.challenge
+    by_unit = {name: sides.divide(values) for name, values in scored.values.items()}
+    attacks = _attacks(work, by_unit)
+    best = strongest(attacks)
+    best_scores = scored.values[best.name]
+    worst, groups = _worst_and_groups(work, best.name)
+    posterior, predicted_by = posterior_of(kind, scored)
+    scores = by_unit[best.name]
+    sizes = len(scores.members), len(scores.nonmembers)
+    each = work.joint.times(work.choices).each
+    evidence = Evidence(
+        attacks=attacks,
+        failed=scored.failed,
+        skipped=scored.skipped,
+        utility=kind.utility(challenge, sides, members=heard.members, joint=work.joint),
+        epsilon_ceiling=epsilon_ceiling(*sizes, level=each),
+        smallest_leak=smallest_visible_leak(*sizes, level=each),
+        members=sizes[0],
+        nonmembers=sizes[1],
+        groups=groups,
+        insider=heard.insider,
+        scores=score_histogram(scores.members, scores.nonmembers),
+        individual=individual_histogram(scores.members, scores.nonmembers),
+        calibration=_calibration(posterior, sides, plan.policy),
+        predicted_by=predicted_by,
+        theorems=kind.theorems(challenge, sides),
+        worst_case=worst,
+        subgroup_aware=_aware_of_groups(groups, level=plan.policy.confidence),
+        vulnerability_bound=heard.vulnerability_bound,
+        pool=heard.pool,
+    )
+    return Gathered(
+        evidence=evidence, scores=by_unit, best_scores=best_scores, posterior=posterior
+    )
+
+
+def do_all(run: Run, jobs: Sequence[Callable[[], T]]) -> list[T]:
+    """Return the results of independent jobs, carried out by the run's workers."""
+    return list(run.effort.workers.map(_do, list(jobs), shared=None))
+
+
+def _do(_: None, job: Callable[[], T]) -> T:
+    return job()
+
+
+def _attacks(
+    work: _Work, by_unit: Mapping[str, UnitScores]
+) -> tuple[AttackEvidence, ...]:
+    asked = _asked(work.plan.policy, work.joint.times(work.choices))
+    return tuple(
+        do_all(
+            work.run,
+            [
+                partial(
+                    measure_attack,
+                    attack.name,
+                    by_unit[attack.name],
+                    asked=asked,
+                    family=_family(attack),
+                    rng=work.run.rng(f"guesses/{attack.name}"),
+                )
+                for attack in work.scored.attacks
+            ],
+        )
+    )
+
+
+def _asked(policy: Policy, joint: Joint) -> Asked:
+    """Return the rates at which attacks are measured, as the policy sets them."""
+    usual = Asked(joint=joint)
+    rates, exposed = policy.limit("tpr"), policy.limit("exposed")
+    return Asked(
+        fpr=usual.fpr if rates is None else rates.at.get("fpr", usual.fpr),
+        exposed_below=usual.exposed_below
+        if exposed is None
+        else exposed.at.get("below", usual.exposed_below),
+        joint=joint,
+    )
+
+
+def _family(attack: Attack) -> str:
+    """Return what the attacker does beside querying, by what the attack needs."""
+    if Need.INTERNALS in attack.needs:
+        return "looks inside"
+    return "trains others" if Need.POOL in attack.needs else "queries"
+
+
+def posterior_of(kind: Kind, scored: Scored) -> tuple[NDArray[np.float64] | None, str]:
+    """Return each record's probability of membership, from the best informed attack that gives one."""
+    for name in kind.posterior_attacks:
+        if name in scored.probabilities:
+            return scored.probabilities[name], name
+    return None, ""
+
+
+def _calibration(
+    posterior: NDArray[np.float64] | None, sides: Sides, policy: Policy
+) -> Calibration | None:
+    if posterior is None:
+        return None
+    per_unit = sides.by_unit(posterior)
+    bins = max(2, min(MOST_BINS, len(per_unit) // FEWEST_PER_BIN))
+    return calibration(per_unit, sides.unit_tags, level=policy.confidence, bins=bins)
+
+
+def _worst_and_groups(
+    work: _Work, best: str
+) -> tuple[tuple[WorstCase, ...], tuple[GroupEvidence, ...]]:
+    """Return the worst case for every view of an answer, and the groups, whose worst cases take as long."""
+    policy = work.plan.policy
+    jobs: list[Callable[[], Any]] = _worst_jobs(work, best)
+    views = len(jobs)
+    if work.heard.groups is not None:
+        jobs.append(_groups_job(work, best, work.heard.groups))
+    results = do_all(work.run, jobs)
+    why = f"joint over {views} views and the choice among {work.choices} attacks"
+    worst = tuple(_stated(case, policy.confidence, why) for case in results[:views])
+    return worst, results[views] if len(results) > views else ()
+
+
+def _groups_job(
+    work: _Work, best: str, names: NDArray[np.object_]
+) -> Callable[[], tuple[GroupEvidence, ...]]:
+    policy = work.plan.policy
+    limit = policy.limit("group_privacy")
+    is_judged = limit is not None and limit.judges
+    shared = work.joint if is_judged else Joint(level=policy.confidence)
+    return partial(
+        measure_groups,
+        work.sides.divide(work.scored.values[best]),
+        work.sides.groups(names),
+        smallest=policy.smallest_group,
+        # The attack was chosen on the same records, so its choice is paid for here too.
+        joint=shared.times(work.choices),
+        rng=work.run.rng("groups"),
+    )
+
+
+def _worst_jobs(work: _Work, best: str) -> list[Callable[[], Any]]:
+    sides = work.sides
+    views = work.plan.kind.views(work.arena.product.challenge, sides)
+    each = split_level(work.plan.policy.confidence, len(views) + work.choices)
+    inside, outside = sides.unit_tags, ~sides.unit_tags
+    estimators = (
+        (worst_case_discrete, views.discrete),
+        (worst_case_density, views.density),
+        (worst_case_vectors, views.vectors),
+    )
+    jobs: list[Callable[[], Any]] = [
+        partial(
+            estimator,
+            view.values[inside],
+            view.values[outside],
+            feature=view.feature,
+            level=each,
+            rng=work.run.rng(view.stream),
+        )
+        for estimator, its_views in estimators
+        for view in its_views
+    ]
+    scores = sides.divide(work.scored.values[best])
+    jobs.append(
+        partial(
+            worst_case_density,
+            scores.members,
+            scores.nonmembers,
+            feature=f"score of {best.replace('_', ' ')}",
+            level=each,
+            rng=work.run.rng("worst/score"),
+        )
+    )
+    return jobs
+
+
+def _stated(case: WorstCase, level: float, why: str) -> WorstCase:
+    return WorstCase(
+        feature=case.feature,
+        estimate=case.estimate.stated(level=level, why=why),
+        plug_in=case.plug_in,
+        bias=case.bias,
+        p_value=case.p_value,
+    )
+
+
+def _aware_of_groups(
+    groups: tuple[GroupEvidence, ...], *, level: float
+) -> Estimate | None:
+    """Return the worst case of an adversary who knows each person's group as well."""
+    if len(groups) < 2:
+        return None
+    return subgroup_aware(
+        [(float(g.members + g.nonmembers), g.worst_case) for g in groups], level=level
+    )

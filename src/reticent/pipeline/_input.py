@@ -1,0 +1,77 @@
+"""What callers pass as data, as a table; and a folder that can be written before hours of work."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from reticent.data import Table, table_from_frame
+from reticent.errors import InvalidInput, OutputRefused
+
+__all__ = ["must_be_writable", "table_of"]
+
+
+def table_of(
+    X: Table | pd.DataFrame | ArrayLike, y: str | ArrayLike | None = None
+) -> Table:
+    """Return records as a table.
+
+    Parameters
+    ----------
+    X : Table, data frame or array, shape (n, d)
+        Records; a table is returned as it is.
+    y : str or array-like, shape (n,), optional
+        Classes, or the column of the frame that holds them; none for a table, which has its own.
+
+    Raises
+    ------
+    InvalidInput
+        If there are no classes, or two answers to what they are.
+
+    Examples
+    --------
+    >>> table_of(np.zeros((4, 2)), [0, 1, 0, 1]).classes
+    ('0', '1')
+    """
+    if isinstance(X, Table):
+        if y is not None:
+            raise InvalidInput(
+                "X is a table with classes of its own, and y brings others; leave y out."
+            )
+        return X
+    if y is None:
+        raise InvalidInput(
+            "y is missing, so there is nothing to predict; pass classes, or the name of the column that holds them."
+        )
+    if isinstance(X, pd.DataFrame):
+        return table_from_frame(
+            X, target=y if isinstance(y, str) else np.asarray(y), name="X"
+        )
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise InvalidInput(
+            f"X has shape {array.shape}, but must have one row per record and one column per feature."
+        )
+    frame = pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
+    return table_from_frame(frame, target=np.asarray(y), name="X")
+
+
+def must_be_writable(folder: Path) -> None:
+    """Make a folder, or fail before hours of work and not after.
+
+    Raises
+    ------
+    OutputRefused
+        If nothing can be written there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".writable"
+        probe.write_text("")
+        probe.unlink()
+    except OSError as error:
+        raise OutputRefused(
+            f"the folder {folder} cannot be written ({error.strerror or error}), so what is made would be lost; "
+            "choose another one."
+        ) from error

@@ -1,0 +1,346 @@
+"""Run the outsider's attacks on the product and on both controls, wherever there are workers."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reticent.attack import Attack, Knowledge, Need
+from reticent.audits import Answers, Kind, Sides
+from reticent.errors import InvalidInput, ReticentError
+from reticent.evidence import AttackFailed, AttackSkipped, UnitScores
+from reticent.pipeline._ask import Null
+from reticent.pipeline._case import Case
+from reticent.pipeline._plan import AuditPlan
+from reticent.run import Content, Run, Serial, content_of, stream
+
+__all__ = ["Arena", "Scored", "Trial", "score_all", "with_room"]
+
+PRODUCT, MEMORISING, UNRELATED = "product", "memorising", "unrelated"
+# Records on which an attack is timed before a deadline: enough to be above its fixed costs, few enough to be quick.
+TRIAL_RECORDS = 2_000
+GIGABYTE = 1e9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One product under attack: what attackers see of it and know beside it."""
+
+    challenge: Any
+    knowledge: Knowledge[Any]
+    sides: Sides
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arena:
+    """The product and both controls under attack, and what attackers may have.
+
+    Parameters
+    ----------
+    trials : mapping of str to Trial
+        ``"product"``, ``"memorising"`` and ``"unrelated"``.
+    has : frozenset of Need
+        What attacks may need and get.
+    depends : Content
+        What all scores depend on.
+    """
+
+    trials: Mapping[str, Trial]
+    has: frozenset[Need]
+    depends: Content = Content(())  # noqa: RUF009 (it is frozen)
+
+    @property
+    def product(self) -> Trial:
+        """The product."""
+        return self.trials[PRODUCT]
+
+    @property
+    def pool(self) -> Any:
+        """Models of the same recipe; None if there are none."""
+        return self.product.knowledge.pool
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that a copy of it takes."""
+        size: int = 0 if self.pool is None else self.pool.nbytes
+        return size + sum(int(t.challenge.nbytes) for t in self.trials.values())
+
+    @classmethod
+    def of(
+        cls, case: Case, answers: Answers, null: Null, *, pool: Any, run: Run
+    ) -> "Arena":
+        """Return the arena of a case."""
+        kind, sides, features = case.kind, case.sides, case.features
+        knowledge = Knowledge(tags=sides.sealed(), pool=pool)
+        challenge = kind.challenge(answers, case.both, features)
+        table, null_sides, null_pool = case.both, sides, pool
+        if null.rows is not None:
+            table, features = table.take(null.rows), features[null.rows]
+            null_sides = sides.halves(null.rows, rng=run.rng("control/halves"))
+            null_pool = None if pool is None else pool.take(null.rows)
+        has = {Need.ANSWERS, Need.RECORDS}
+        has |= {Need.INTERNALS} if answers.internals is not None else set()
+        has |= {Need.POOL} if pool is not None else set()
+        has |= {Need.AUXILIARY} if case.split.auxiliary is not None else set()
+        trials = {
+            PRODUCT: Trial(challenge=challenge, knowledge=knowledge, sides=sides),
+            MEMORISING: Trial(
+                challenge=kind.memorised(challenge, case.known),
+                knowledge=knowledge,
+                sides=sides,
+            ),
+            UNRELATED: Trial(
+                challenge=kind.challenge(null.answers, table, features),
+                knowledge=Knowledge(tags=null_sides.sealed(), pool=null_pool),
+                sides=null_sides,
+            ),
+        }
+        models = 0 if pool is None else len(pool)
+        return cls(
+            trials=trials,
+            has=frozenset(has),
+            depends=case.content + content_of(models),
+        )
+
+    @classmethod
+    def of_outputs(
+        cls, kind: Kind, challenge: Any, tags: NDArray[np.bool_], *, run: Run
+    ) -> "Arena":
+        """Return the arena of answers that were saved before: one half of the non-members stands for the unrelated product."""
+        sides = Sides(tags, np.arange(len(tags)))
+        knowledge: Knowledge[Any] = Knowledge(tags=sides.sealed())
+        rows = np.flatnonzero(~tags)
+        halves = sides.halves(rows, rng=run.rng("control/halves"))
+        return cls(
+            trials={
+                PRODUCT: Trial(challenge=challenge, knowledge=knowledge, sides=sides),
+                MEMORISING: Trial(
+                    challenge=kind.memorised(challenge, tags),
+                    knowledge=knowledge,
+                    sides=sides,
+                ),
+                UNRELATED: Trial(
+                    challenge=challenge.take(rows),
+                    knowledge=Knowledge(tags=halves.sealed()),
+                    sides=halves,
+                ),
+            },
+            has=frozenset({Need.ANSWERS}),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """What came of one attack on one product: scores, or why there are none."""
+
+    values: NDArray[np.float64] | None = None
+    probabilities: NDArray[np.float64] | None = None
+    failure: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """Scores of all attacks that ran through.
+
+    Parameters
+    ----------
+    attacks : tuple of Attack
+        Those attacks, in their order.
+    values : mapping of str to array
+        Their scores on the product, one per record.
+    probabilities : mapping of str to array
+        Predicted probabilities of membership, of attacks that make any.
+    memorising, unrelated : mapping of str to UnitScores
+        Their scores on the controls, one per unit.
+    failed, skipped : tuple
+        Attacks that raised an exception, and those that were not begun.
+    """
+
+    attacks: tuple[Attack, ...]
+    values: Mapping[str, NDArray[np.float64]]
+    probabilities: Mapping[str, NDArray[np.float64]]
+    memorising: Mapping[str, UnitScores]
+    unrelated: Mapping[str, UnitScores]
+    failed: tuple[AttackFailed, ...]
+    skipped: tuple[AttackSkipped, ...]
+
+
+def score_all(plan: AuditPlan, arena: Arena, run: Run) -> Scored:
+    """Run every attack whose needs are met on the product, on one that memorises and on one that cannot know.
+
+    Parameters
+    ----------
+    plan : AuditPlan
+        Which attacks.
+    arena : Arena
+        The three products.
+    run : Run
+        Seed, store, workers.
+    """
+    attacks, unmet = _chosen(plan, arena.has)
+    attacks, late = _in_time(attacks, arena.trials[MEMORISING], run)
+    items = [(which, attack) for attack in attacks for which in arena.trials]
+    attempts = with_room(run, arena.nbytes).keep_each(
+        "attacking",
+        Attempt,
+        items,
+        _attempt,
+        shared=(run.seed, arena.trials),
+        depends=[arena.depends + content_of(which, attack) for which, attack in items],
+    )
+    return _scored(attacks, items, attempts, arena.trials, (*unmet, *late))
+
+
+def _chosen(
+    plan: AuditPlan, has: frozenset[Need]
+) -> tuple[tuple[Attack, ...], tuple[AttackSkipped, ...]]:
+    """Return the attacks whose needs are met, and those of the user's own whose needs are not."""
+    usual = plan.kind.available(has)
+    if plan.attacks is not None:
+        usual = tuple(attack for attack in plan.attacks if attack.needs <= has)
+    own = tuple(attack for attack in plan.own_attacks if attack.needs <= has)
+    unmet = tuple(
+        AttackSkipped(
+            name=attack.name,
+            why=f"it needs {', '.join(sorted(attack.needs - has))}, which this audit does not have",
+        )
+        for attack in plan.own_attacks
+        if not attack.needs <= has
+    )
+    return (*usual, *own), unmet
+
+
+def _in_time(
+    attacks: tuple[Attack, ...], trial: Trial, run: Run
+) -> tuple[tuple[Attack, ...], tuple[AttackSkipped, ...]]:
+    """Return the attacks that should end before the deadline, and the others.
+
+    Each is timed on a few records of the control that memorises, so that the choice looks at no result on the product. In
+    the order of the plan, an attack is left out if it, on all three products, would end too late.
+    """
+    if run.effort.deadline is None:
+        return attacks, ()
+    begun, skipped, planned = [], [], 0.0
+    for attack in attacks:
+        seconds = _seconds(attack, trial, run.seed) * 3 / run.effort.workers.count
+        if run.effort.allows(planned + seconds):
+            planned += seconds
+            begun.append(attack)
+        else:
+            skipped.append(
+                AttackSkipped(
+                    name=attack.name,
+                    why=f"it would take about {seconds:.0f} s, which is more than the deadline of {run.effort.deadline:g} minutes leaves",
+                )
+            )
+    return tuple(begun), tuple(skipped)
+
+
+def _seconds(attack: Attack, trial: Trial, seed: int) -> float:
+    """Return about how long an attack takes on one product, from a trial on some of the records."""
+    total = len(trial.sides.tags)
+    rows = np.arange(total)
+    if total > TRIAL_RECORDS:
+        rows = np.sort(
+            stream(seed, "attack/trial").choice(total, TRIAL_RECORDS, replace=False)
+        )
+    pool = trial.knowledge.pool
+    part = Trial(
+        challenge=trial.challenge.take(rows),
+        knowledge=Knowledge(
+            tags=Sides(trial.sides.tags[rows], trial.sides.units[rows]).sealed(),
+            pool=None if pool is None else pool.take(rows),
+        ),
+        sides=trial.sides,
+    )
+    started = time.perf_counter()
+    # As a job, so that it has one thread as it will have.
+    list(Serial().map(_attempt, [("trial", attack)], shared=(seed, {"trial": part})))
+    return (time.perf_counter() - started) * total / len(rows)
+
+
+def with_room(run: Run, size: int) -> Run:
+    """Return a run without processes if copies of what they all need would not fit into memory.
+
+    How work is carried out changes the time, never a digit.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+    size : int
+        Bytes that every process needs a copy of.
+    """
+    copies = 1 + run.effort.workers.count
+    if size * copies <= run.effort.memory * GIGABYTE:
+        return run
+    return replace(run, effort=replace(run.effort, workers=Serial()))
+
+
+def _attempt(
+    shared: tuple[int, Mapping[str, Trial]], item: tuple[str, Attack]
+) -> Attempt:
+    """Let one attack score the records of one product; an exception becomes a failure, not an end."""
+    seed, trials = shared
+    which, attack = item
+    trial = trials[which]
+    try:
+        scores = attack.score(
+            trial.challenge,
+            knowledge=trial.knowledge,
+            rng=stream(seed, f"attack/{which}/{attack.name}"),
+        )
+        values = np.asarray(scores.values, dtype=np.float64)
+        if values.shape != trial.sides.tags.shape:
+            raise InvalidInput(
+                f"it gave scores of shape {values.shape} for {len(trial.sides.tags)} records"
+            )
+    except ReticentError as error:
+        return Attempt(failure=f"{type(error).__name__}: {error}")
+    except Exception as error:
+        # The kind only: a stranger's message could quote cells of the table.
+        return Attempt(failure=type(error).__name__)
+    return Attempt(values=values, probabilities=scores.probabilities)
+
+
+def _scored(
+    attacks: Sequence[Attack],
+    items: Sequence[tuple[str, Attack]],
+    attempts: Sequence[Attempt],
+    trials: Mapping[str, Trial],
+    skipped: tuple[AttackSkipped, ...],
+) -> Scored:
+    by_key = {
+        (which, attack.name): attempt
+        for (which, attack), attempt in zip(items, attempts, strict=True)
+    }
+    failed = []
+    for attack in attacks:
+        causes = {by_key[which, attack.name].failure for which in trials} - {""}
+        if causes:
+            failed.append(AttackFailed(name=attack.name, why="; ".join(sorted(causes))))
+    lost = {failure.name for failure in failed}
+    through = tuple(attack for attack in attacks if attack.name not in lost)
+
+    def values(which: str, name: str) -> NDArray[np.float64]:
+        scores = by_key[which, name].values
+        assert scores is not None, "a lost attack is not among those that ran through"
+        return scores
+
+    def on_control(which: str) -> dict[str, UnitScores]:
+        divide = trials[which].sides.divide
+        return {a.name: divide(values(which, a.name)) for a in through}
+
+    predicted = {a.name: by_key[PRODUCT, a.name].probabilities for a in through}
+    return Scored(
+        attacks=through,
+        values={a.name: values(PRODUCT, a.name) for a in through},
+        probabilities={k: p for k, p in predicted.items() if p is not None},
+        memorising=on_control(MEMORISING),
+        unrelated=on_control(UNRELATED),
+        failed=tuple(failed),
+        skipped=skipped,
+    )

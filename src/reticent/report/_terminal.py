@@ -1,0 +1,118 @@
+"""Elements of the text: paragraphs and tables that show every name as it is, in any width."""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from reticent.evidence import Estimate
+
+__all__ = ["Fitting", "grid", "on_two_lines", "paragraph", "stack", "visible"]
+
+_STYLES = {
+    "kept": "green",
+    "behaved": "green",
+    "BROKEN": "bold red",
+    "MISBEHAVED": "bold red",
+    "open": "yellow",
+}
+
+
+class _Make(Protocol):
+    """Makes a table whose cells may take two lines."""
+
+    def __call__(self, *, narrow: bool) -> RenderableType: ...
+
+
+def visible(words: object) -> str:
+    r"""Return words in which nothing steers a terminal: a dossier may come from a stranger.
+
+    Examples
+    --------
+    >>> visible("red\x1b[31m")
+    'red�[31m'
+    """
+    return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in str(words))
+
+
+def paragraph(*sentences: str, style: str = "") -> RenderableType | None:
+    """Return sentences, each on lines of its own; None if all are empty."""
+    said = [sentence for sentence in sentences if sentence]
+    if not said:
+        return None
+    return Group(
+        *(Padding(Text(visible(words), style=style), (0, 2)) for words in said)
+    )
+
+
+def stack(*parts: RenderableType | None) -> RenderableType:
+    """Return parts with an empty line between them; None is left out."""
+    shown = [part for part in parts if part is not None]
+    lines = [line for part in shown for line in (Text(), part)]
+    return Group(*lines[1:])
+
+
+def _cell(words: object) -> Text:
+    """Return one cell; words such as kept and BROKEN have their colour."""
+    return Text(visible(words), style=_STYLES.get(str(words), ""))
+
+
+def grid(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    narrow: bool = False,
+    ragged: bool = False,
+) -> RenderableType:
+    """Return a table.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Heads.
+    rows : iterable of sequence
+        Cells.
+    narrow : bool
+        Whether cells stand closer to each other.
+    ragged : bool
+        Whether all columns hold words, so that none is aligned at its right.
+    """
+    table = Table(box=SIMPLE_HEAD, show_edge=False, collapse_padding=narrow)
+    for number, column in enumerate(columns):
+        left = number == 0 or ragged
+        table.add_column(Text(visible(column)), justify="left" if left else "right")
+    for row in rows:
+        table.add_row(*(_cell(words) for words in row))
+    return Padding(table, (0, 0, 0, 1))
+
+
+def on_two_lines(estimate: Estimate, narrow: bool) -> str:
+    """Return an estimate on one line, or its interval under its value."""
+    return str(estimate).replace(" [", "\n[") if narrow else str(estimate)
+
+
+class Fitting:
+    """A table that is made narrow where it would not fit otherwise.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the table, narrow or not.
+    """
+
+    def __init__(self, make: _Make) -> None:
+        self.make = make
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
+        table = self.make(narrow=False)
+        # Rich says how wide a table would be only up to the width it is given.
+        free = options.update(width=4 * options.max_width)
+        fits = Measurement.get(console, free, table).maximum <= options.max_width
+        yield table if fits else self.make(narrow=True)

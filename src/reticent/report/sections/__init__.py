@@ -1,0 +1,56 @@
+"""The sections of the report, in order: one file each, and one line here."""
+
+from collections.abc import Iterator
+
+from reticent.report._dossier import Dossier
+from reticent.report._section import Section
+from reticent.report.sections.attacks import AttacksSection
+from reticent.report.sections.controls import ControlsSection
+from reticent.report.sections.epsilons import EpsilonsSection
+from reticent.report.sections.findings import FindingsSection
+from reticent.report.sections.fine_print import FinePrintSection
+from reticent.report.sections.glossary import GlossarySection
+from reticent.report.sections.groups import GroupsSection
+from reticent.report.sections.guarantee import GuaranteeSection
+from reticent.report.sections.insider import InsiderSection
+from reticent.report.sections.limits import LimitsSection
+from reticent.report.sections.people import PeopleSection
+from reticent.report.sections.pool import PoolSection
+from reticent.report.sections.repeat import RepeatSection
+from reticent.report.sections.scores import ScoresSection
+from reticent.report.sections.statements import StatementsSection
+from reticent.report.sections.verdict import VerdictSection
+from reticent.report.sections.watched import WatchedSection
+from reticent.report.sections.worst_case import WorstCaseSection
+
+__all__ = ["SECTIONS", "sections_of"]
+
+_STATEMENTS = StatementsSection()
+SECTIONS: tuple[Section, ...] = (
+    VerdictSection(),
+    ScoresSection(),
+    LimitsSection(),
+    _STATEMENTS,
+    GuaranteeSection(),
+    EpsilonsSection(),
+    AttacksSection(),
+    WorstCaseSection(),
+    PeopleSection(),
+    GroupsSection(),
+    PoolSection(),
+    InsiderSection(),
+    WatchedSection(),
+    ControlsSection(),
+    FindingsSection(),
+    FinePrintSection(),
+    GlossarySection(),
+    RepeatSection(),
+)
+
+
+def sections_of(dossier: Dossier) -> Iterator[Section]:
+    """Yield the sections of the dossier's kind in order, those of the user's own after the statements."""
+    for section in dossier.kind_sections or SECTIONS:
+        yield section
+        if section is _STATEMENTS:
+            yield from dossier.own_sections

@@ -1,0 +1,109 @@
+"""The guarantee of a product, beside what attacks have shown, never mixed with it."""
+
+from markupsafe import Markup
+from rich.console import RenderableType
+
+from reticent.account import Guarantee
+from reticent.evidence import strongest
+from reticent.report._dossier import Dossier
+from reticent.report._markup import block, lead, listed, table
+from reticent.report._terminal import grid, paragraph, stack
+from reticent.report.words import capital, percent, plain
+
+__all__ = [
+    "GuaranteeSection",
+    "beside_evidence",
+    "guarantee_rows",
+    "guarantee_sentence",
+]
+
+APART = (
+    "Whoever trained the product says so; this audit has not seen the training. A guarantee speaks of every attack there is, the rest of this report only "
+    "of the attacks that were run. Neither proves the other: attacks can refute a guarantee but not confirm it."
+)
+
+
+class GuaranteeSection:
+    """What holds against every attack, as whoever trained the product states it."""
+
+    title = "What is guaranteed"
+
+    def html(self, dossier: Dossier) -> Markup | None:
+        """Return the guarantee; None if there is none."""
+        guarantee = dossier.provenance.guarantee
+        if guarantee is None:
+            return None
+        guaranteed = "guaranteed" if guarantee.holds else "not guaranteed, see below"
+        notes = [f"{capital(caveat)}." for caveat in guarantee.caveats]
+        notes += [
+            f"How: {guarantee.mechanism}.",
+            f"Treated as public, so protected by nothing: {'; '.join(guarantee.public)}.",
+        ]
+        return block(
+            lead(guarantee_sentence(guarantee), APART),
+            table(
+                ("statement", guaranteed, "shown by the attacks that were run"),
+                beside_evidence(dossier),
+            ),
+            listed(notes),
+        )
+
+    def text(self, dossier: Dossier) -> RenderableType | None:
+        """Return the same for a terminal, in short."""
+        guarantee = dossier.provenance.guarantee
+        if guarantee is None:
+            return None
+        guaranteed = "guaranteed" if guarantee.holds else "would be"
+        heads = ("statement", guaranteed, "shown by attacks")
+        return stack(
+            paragraph(
+                guarantee_sentence(guarantee),
+                *(f"Note: {caveat}." for caveat in guarantee.caveats),
+            ),
+            grid(heads, beside_evidence(dossier)),
+        )
+
+
+def guarantee_sentence(guarantee: Guarantee) -> str:
+    """Return the guarantee in one sentence, or that there is none."""
+    if not guarantee.holds:
+        return "This product carries no guarantee."
+    return (
+        f"Whatever anybody knows or tries, nobody who believed with {percent(guarantee.prior)} that a row was used comes to believe it with more than "
+        f"{percent(guarantee.belief)}, except with probability {guarantee.delta:.2g}."
+    )
+
+
+def guarantee_rows(guarantee: Guarantee) -> list[tuple[str, str]]:
+    """Return the equivalent statements of a guarantee."""
+    return [
+        (
+            f"epsilon at delta {guarantee.delta:.2g}, {guarantee.relation}",
+            f"{guarantee.epsilon:.3f}",
+        ),
+        (
+            f"highest belief from {percent(guarantee.prior)}, except with probability {guarantee.delta:.2g}",
+            percent(guarantee.belief),
+        ),
+        ("largest advantage (TPR - FPR) of any attack", f"{guarantee.advantage:.3f}"),
+        (f"largest TPR at FPR {percent(guarantee.fpr)}", percent(guarantee.tpr)),
+    ]
+
+
+def beside_evidence(dossier: Dossier) -> list[tuple[str, str, str]]:
+    """Return what is guaranteed and what the attacks that were run have shown."""
+    guarantee = dossier.provenance.guarantee
+    if guarantee is None:
+        return []
+    evidence = dossier.evidence
+    best = strongest(evidence.attacks)
+    epsilon = f"at least {max(evidence.epsilon.low, 0.0):.2f} (could have shown {evidence.epsilon_ceiling:.2f})"
+    rate = ""
+    if best.fpr == guarantee.fpr:
+        tpr = best.tpr_at_fpr
+        low, high = percent(tpr.low), percent(tpr.high)
+        rate = f"{plain(best.name)}: {percent(tpr.value)} [{low}, {high}]"
+    shown = [epsilon, "", f"{plain(best.name)}: {best.vulnerability}", rate]
+    return [
+        (*row, what) for row, what in zip(guarantee_rows(guarantee), shown, strict=True)
+    ]

@@ -1,0 +1,175 @@
+"""What attacks reach on other models of the same recipe, and whether more models would find more."""
+
+import math
+from collections.abc import Sequence
+
+from markupsafe import Markup
+from rich.console import RenderableType
+
+from reticent.evidence import Convergence, PoolEvidence
+from reticent.report._dossier import Dossier
+from reticent.report._markup import block, card, heading, key, lead, table
+from reticent.report._terminal import Fitting, grid, on_two_lines, paragraph, stack
+from reticent.report.plots import round_ticks
+from reticent.report.svg import Axis, Plot
+from reticent.report.words import percent, plain
+
+__all__ = ["PoolSection", "pool_words"]
+
+
+class PoolSection:
+    """How much depends on the run of the training."""
+
+    title = "Other models of the same recipe"
+
+    def html(self, dossier: Dossier) -> Markup | None:
+        """Return a table and a figure; None without a pool."""
+        pool = dossier.evidence.pool
+        if pool is None:
+            return None
+        return block(_targets(pool), _convergence(pool))
+
+    def text(self, dossier: Dossier) -> RenderableType | None:
+        """Return the table for a terminal."""
+        pool = dossier.evidence.pool
+        if pool is None:
+            return None
+
+        def make(*, narrow: bool) -> RenderableType:
+            between = "\n" if narrow else " "
+            return grid(
+                _heads(pool, "TPR at"),
+                (
+                    (
+                        plain(target.name),
+                        target.targets,
+                        on_two_lines(target.auc, narrow),
+                        f"{target.lowest:.3f}{between}to {target.highest:.3f}",
+                        *(on_two_lines(tpr, narrow) for tpr in target.tpr),
+                    )
+                    for target in pool.targets
+                ),
+                narrow=narrow,
+            )
+
+        said = paragraph(
+            pool_words(pool),
+            "Each was attacked in the product's place; these intervals cover other runs of the trainer, too."
+            if pool.targets
+            else "",
+        )
+        return stack(said, Fitting(make) if pool.targets else None)
+
+
+def pool_words(pool: PoolEvidence) -> str:
+    """Return how many models were trained and who chose their number."""
+    why = (
+        "as many as the time allowed; the number was set before any result was seen"
+        if pool.chosen == "by time"
+        else "as many as were asked for"
+    )
+    return f"{pool.models} models were trained by the product's recipe on random halves of the records ({why})."
+
+
+def _heads(pool: PoolEvidence, rate: str) -> tuple[str, ...]:
+    rates = pool.targets[0].fpr if pool.targets else ()
+    return (
+        "attack",
+        "models",
+        "LTU accuracy",
+        "range",
+        *(f"{rate} {percent(fpr)}" for fpr in rates),
+    )
+
+
+def _targets(pool: PoolEvidence) -> Markup:
+    if not pool.targets:
+        return lead(
+            pool_words(pool), "They are too few to stand in for the product one by one."
+        )
+    rows = (
+        (
+            plain(target.name),
+            target.targets,
+            target.auc,
+            f"{target.lowest:.3f} to {target.highest:.3f}",
+            *target.tpr,
+        )
+        for target in pool.targets
+    )
+    return block(
+        lead(
+            pool_words(pool),
+            "Here each of them was attacked in the product's place. The intervals on attacks elsewhere in this report are for this very "
+            "product; those in this table are for the average over models and cover other runs of the trainer, too. The range shows the single models; "
+            "an LTU accuracy of 0.5 is a coin.",
+        ),
+        table(_heads(pool, "TPR at FPR"), rows),
+    )
+
+
+def _convergence(pool: PoolEvidence) -> Markup | None:
+    if not pool.convergence:
+        return None
+    names = list(dict.fromkeys(each.attack for each in pool.convergence))
+    return block(
+        heading("Would more models find more?"),
+        lead(
+            "LTU accuracy against this product with a part of the pool and with all of it. A curve that still climbs at its right end would climb further "
+            "with more models; one that is flat has seen enough."
+        ),
+        card(
+            _drawing(pool.convergence),
+            key(zip(("member", "other"), map(plain, names), strict=False)),
+        ),
+    )
+
+
+def _drawing(convergence: Sequence[Convergence]) -> Markup:
+    """Draw what attacks reach with parts of the pool."""
+    sizes = sorted({each.models for each in convergence})
+    low = math.floor(20 * min(each.auc.low for each in convergence) - 1e-9) / 20
+    high = math.ceil(20 * max(each.auc.high for each in convergence) + 1e-9) / 20
+    plot = Plot(
+        x=Axis(
+            low=sizes[0] / 1.25,
+            high=sizes[-1] * 1.25,
+            ticks=_spaced(sizes),
+            label="models in the pool (each step doubles them)",
+            log=True,
+        ),
+        y=Axis(
+            low=low,
+            high=high,
+            ticks=round_ticks(low, high),
+            label="LTU accuracy (0.5 is a coin)",
+        ),
+        title="LTU accuracy against the number of models",
+        height=300,
+    )
+    plot.axes()
+    if low <= 0.5 <= high:
+        plot.line([(plot.x.low, 0.5), (plot.x.high, 0.5)], "chance")
+    for number, attack in enumerate(dict.fromkeys(each.attack for each in convergence)):
+        _course(plot, [each for each in convergence if each.attack == attack], number)
+    return plot.svg("plot-convergence")
+
+
+def _course(plot: Plot, points: Sequence[Convergence], number: int) -> None:
+    css = ("reached", "")[number % 2]
+    # A hair to the side, so that intervals of two attacks do not lie on each other.
+    aside = 1 + 0.012 * (1 - 2 * (number % 2))
+    plot.line(
+        [(p.models * aside, p.auc.value) for p in points], f"course {css}".strip()
+    )
+    for p in points:
+        tip = f"{plain(p.attack)} with {p.models} models: LTU accuracy {p.auc} at {percent(p.auc.level)} confidence"
+        at = p.models * aside
+        plot.rise(at, p.auc.low, p.auc.high, f"whisker thin {css}".strip(), tip)
+        plot.dot(at, p.auc.value, f"point {css}".strip(), tip)
+
+
+def _spaced(sizes: Sequence[int]) -> list[float]:
+    """Return the sizes to write at the axis: all but those too near to the last."""
+    last = sizes[-1]
+    return [float(size) for size in sizes if size == last or size * 1.5 < last]

@@ -1,0 +1,84 @@
+"""The verdict, why, what would settle it, and what the reader must know beside it."""
+
+from markupsafe import Markup
+from rich.console import RenderableType
+from rich.text import Text
+
+from reticent.policy import Verdict
+from reticent.report._dossier import Dossier
+from reticent.report._markup import block, heading, listed, template, warning
+from reticent.report._terminal import paragraph, stack, visible
+
+__all__ = ["VerdictSection"]
+
+QUESTION = "May this model be released?"
+_BANNER = template(
+    """\
+<h1>{{ question }} {{ what }}</h1>
+<div class="verdict {{ verdict }}"><strong>{{ verdict }}</strong>
+{%- for sentence in summary %}<p>{{ sentence }}</p>{% endfor %}</div>"""
+)
+_STYLE = {
+    Verdict.RELEASE: "bold green",
+    Verdict.REFUSE: "bold red",
+    Verdict.INCONCLUSIVE: "bold yellow",
+}
+
+
+class VerdictSection:
+    """The answer first."""
+
+    title = ""
+
+    def html(self, dossier: Dossier) -> Markup:
+        """Return the banner, the reasons, the next steps and the warnings."""
+        names = (dossier.subject.get(key) for key in ("table", "target", "product"))
+        banner = _BANNER(
+            question=QUESTION,
+            what=" · ".join(name for name in names if name),
+            verdict=dossier.verdict,
+            summary=dossier.summary,
+        )
+        steps = next_steps(dossier)
+        return block(
+            banner,
+            heading("Why", 2),
+            listed(dossier.reasons),
+            block(heading("What would settle it", 2), listed(steps)) if steps else None,
+            *(warning(words) for words in dossier.warnings),
+        )
+
+    def text(self, dossier: Dossier) -> RenderableType:
+        """Return the same for a terminal."""
+        subject = dossier.subject
+        headline = Text(dossier.verdict, style=_STYLE[dossier.verdict])
+        headline.append(
+            visible(
+                f"  {subject.get('product', 'product')} on {subject.get('table', 'the table')}, "
+                f"policy '{dossier.policy.name}'"
+            ),
+            style="not bold dim",
+        )
+        parts = [
+            paragraph(" ".join(dossier.summary)),
+            paragraph(
+                *(f"- {reason}" for reason in dossier.reasons),
+            ),
+            paragraph(*(f"> {step}" for step in next_steps(dossier)), style="bold"),
+            paragraph(
+                *(f"warning: {words}" for words in dossier.warnings), style="yellow"
+            ),
+        ]
+        return stack(headline, *parts)
+
+
+def next_steps(dossier: Dossier) -> list[str]:
+    """Return what would settle an open question; nothing if there is none."""
+    if dossier.verdict != Verdict.INCONCLUSIVE:
+        return list(dossier.decision.next_steps)
+    leak = dossier.evidence.smallest_leak
+    return [
+        *dossier.decision.next_steps,
+        f"The smallest leak that this audit sees with 80 % power is an LTU accuracy of {leak:.3f} (privacy score "
+        f"{2 * (1 - leak):.2f}).",
+    ]

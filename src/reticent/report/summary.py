@@ -1,0 +1,118 @@
+"""What a verdict means for the people in the table, in sentences that stand first in every report."""
+
+from collections.abc import Sequence
+
+from reticent.evidence import Estimate, Evidence, InsiderEvidence, Statement, Threat
+from reticent.policy import Decision, Outcome, Policy, Verdict
+
+__all__ = ["insider_warning", "outsider_does", "summarise"]
+
+# Family of attacks -> what the outsider does beside querying.
+_ALSO = {"looks inside": "looks inside it", "trains others": "trains others like it"}
+
+
+def summarise(
+    decision: Decision,
+    evidence: Evidence,
+    policy: Policy,
+    statements: Sequence[Statement] = (),
+    *,
+    people: str = "people",
+) -> tuple[str, str]:
+    """Return two sentences on what the verdict means for the people in the table.
+
+    Parameters
+    ----------
+    decision : Decision
+        The verdict and how the limits fared.
+    evidence : Evidence
+        What the attacks have shown.
+    policy : Policy
+        The rules.
+    statements : sequence of Statement
+        What was measured: they say whose attack a broken limit is about.
+    people : str
+        Whom the records are about.
+    """
+    accuracy = _accuracy(evidence)
+    cases = f"{100 * accuracy.value:.0f} of 100 cases ({100 * accuracy.low:.0f} to {100 * accuracy.high:.0f})"
+    shown = (
+        "Shown one person whose record trained this model and one whose record did not, a stranger who "
+        f"{outsider_does(evidence)} picks the right one in {cases}, where a coin gives 50."
+    )
+    if decision.verdict == Verdict.RELEASE:
+        return shown, (
+            f"No attack that was run tells strangers more about the {people} in the table than the policy "
+            f"'{policy.name}' allows; attacks that were not run might, and only a mechanism's guarantee speaks of all."
+        )
+    if decision.verdict == Verdict.INCONCLUSIVE:
+        return shown, (
+            f"That is not enough to decide by the policy '{policy.name}': nobody can yet say that the {people} in the "
+            "table are safe, nor that they are not."
+        )
+    threats = _broken_threats(decision, statements)
+    if Threat.OUTSIDER in threats:
+        return shown, (
+            f"That is more than the policy '{policy.name}' allows: releasing this model would tell strangers "
+            f"which {people} were in the table, so it should stay where it is."
+        )
+    if Threat.INSIDER in threats:
+        return shown, (
+            "But an insider who knows the recipe and all other records can tell by training again who "
+            f"was in the table, and the policy '{policy.name}' protects the {people} in it against such insiders too."
+        )
+    return shown, (
+        f"The policy '{policy.name}' refuses it for another reason: {_uncapital(decision.reasons[0])}"
+    )
+
+
+def outsider_does(evidence: Evidence) -> str:
+    """Return what the outsider of this audit did, in words."""
+    families = {attack.family for attack in evidence.attacks}
+    also = [words for family, words in _ALSO.items() if family in families]
+    if not also:
+        return "only queries the model"
+    return " and ".join([", ".join(["queries the model", *also[:-1]]), also[-1]])
+
+
+def insider_warning(insider: InsiderEvidence | None) -> str:
+    """Return what an insider could do, in words."""
+    if insider is None:
+        return (
+            "The retraining insider was not played: nothing is known about somebody who has the recipe and all "
+            "other records."
+        )
+    worst = min(insider.regimes, key=lambda regime: regime.privacy.value)
+    right = f"{worst.wins:g} of {worst.rounds} rounds ({worst.name})"
+    if worst.wins == worst.rounds:
+        return (
+            f"An insider who knows the recipe and every record's tag but two found the member in {right}: retraining "
+            "gives the product away, as it does for every deterministic trainer (Theorem 3 of the LTU paper); only "
+            "randomness that nobody knows, such as privacy noise, protects against such an insider."
+        )
+    return (
+        f"An insider who knows the recipe and every record's tag but two found the member in {right}: privacy score "
+        f"{insider.privacy}."
+    )
+
+
+def _broken_threats(decision: Decision, statements: Sequence[Statement]) -> set[str]:
+    """Return whose attacks broken limits are about."""
+    broken = {c.measure for c in decision.limits if c.outcome == Outcome.BROKEN}
+    return {s.threat for s in statements if s.measure in broken}
+
+
+def _accuracy(evidence: Evidence) -> Estimate:
+    """Return the accuracy of the best attack; never worse than a coin, as privacy is capped."""
+    privacy = evidence.privacy
+    return Estimate(
+        value=1 - privacy.value / 2,
+        low=1 - privacy.high / 2,
+        high=1 - privacy.low / 2,
+        level=privacy.level,
+        method=privacy.method,
+    )
+
+
+def _uncapital(text: str) -> str:
+    return text[:1].lower() + text[1:]

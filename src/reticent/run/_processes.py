@@ -1,0 +1,268 @@
+"""Several processes on this machine, kept warm between calls."""
+
+import contextlib
+import io
+import mmap
+import os
+import pickle
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import cloudpickle
+from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
+from joblib.externals.loky.backend import resource_tracker
+
+from reticent.errors import InvalidInput
+from reticent.run._workers import (
+    AHEAD,
+    INSIDE_WORKER,
+    Serial,
+    in_order,
+    run_inside_worker,
+)
+
+__all__ = ["Processes"]
+
+Shared = TypeVar("Shared")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# What each library reads its number of threads from, before it is loaded.
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "BLIS_NUM_THREADS": "1",
+    "VECLIB_MAXIMUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+    "NUMEXPR_NUM_THREADS": "1",
+}
+
+# Seconds that idle processes stay alive, as in joblib: between two stages there may be minutes of
+# other work, and a new process needs a second or more to import its libraries.
+STAY_WARM = 300
+
+# How often a worker looks whether its parent is alive: a sleeping thread costs nothing, and an orphan
+# would keep what is shared in memory until it is no longer warm.
+SECONDS_TO_OUTLIVE = 1.0
+
+ALIGNMENT = 64  # bytes: where NumPy and BLAS like an array to begin
+
+# A file system in memory leaves nothing on a disk. It is used if it has this many times the room.
+IN_MEMORY = Path("/dev/shm")
+ROOM = 2
+
+
+@dataclass
+class Processes:
+    """Carry out jobs in several processes of this machine.
+
+    The processes are kept for later calls. What jobs share is written once to a file that only
+    the owner can read, in memory where there is room, and mapped by each process; it is removed when the
+    last result is there, when a job fails and when the run is interrupted. If a process dies, the
+    jobs that were lost with it are given to others.
+
+    Parameters
+    ----------
+    count : int
+        Number of processes; 1 carries out everything in this process.
+
+    Examples
+    --------
+    >>> Processes(1).count
+    1
+    """
+
+    count: int
+    _executor: Any = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise InvalidInput(f"workers must be at least 1, got {self.count}.")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"count": self.count, "_executor": None}
+
+    def map(
+        self,
+        job: Callable[[Shared, Item], Result],
+        items: Sequence[Item],
+        *,
+        shared: Shared,
+    ) -> Iterator[Result]:
+        """Yield the result of each item in their order; see :class:`Workers`."""
+        if self.count == 1 or not items or INSIDE_WORKER.get():
+            yield from Serial().map(job, items, shared=shared)
+            return
+        with _parcel((job, shared)) as path:
+            hands = _Executor(self, path)
+            yield from _quietly(in_order(hands, items, ahead=AHEAD * self.count))
+
+    def close(self) -> None:
+        """End the processes."""
+        executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown(wait=True, kill_workers=True)
+
+    def executor(self) -> Any:
+        """Return the processes, started now or warm from an earlier call.
+
+        They are not loky's reusable executor, of which there is one per process: joblib takes that one
+        for its own, and fails if it is not.
+        """
+        if self._executor is None:
+            self._executor = ProcessPoolExecutor(
+                max_workers=self.count,
+                timeout=STAY_WARM,
+                initializer=_end_with_parent,
+                initargs=(os.getpid(),),
+                env=ONE_THREAD,
+            )
+        return self._executor
+
+
+class _Executor:
+    """Loky's executor, which breaks as a whole when one of its processes dies."""
+
+    lost: tuple[type[BaseException], ...] = (BrokenProcessPool,)
+
+    def __init__(self, processes: Processes, path: Path) -> None:
+        self.processes, self.path = processes, path
+
+    def submit(self, item: Any) -> Any:
+        return self.processes.executor().submit(_run, str(self.path), item)
+
+    def deaths(self, error: BaseException) -> int:
+        return 1
+
+    def loss(self, future: Any) -> BaseException | None:
+        error = future.exception() if future.done() else None
+        return error if isinstance(error, self.lost) else None
+
+    def recover(self) -> None:
+        self.processes.close()  # the next job starts other processes
+
+    def abandon(self, futures: list[Any]) -> None:
+        # What still runs would only take the machine's time. The jobs are not cancelled one by
+        # one: loky's thread ends with an error when it finds a cancelled job while it shuts down.
+        self.processes.close()
+
+
+@contextlib.contextmanager
+def _no_warnings() -> Iterator[None]:
+    """Silence loky about workers that it replaces, which changes no result."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
+        yield
+
+
+def _quietly(results: Generator[Result, None, None]) -> Iterator[Result]:
+    """Wait for each result without warnings, but leave those of whoever uses it."""
+    end = object()
+    with contextlib.closing(results):
+        while True:
+            with _no_warnings():
+                result = next(results, end)
+            if result is end:
+                return
+            yield result  # type: ignore[misc]
+
+
+# --- what is sent once ---------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _parcel(value: object) -> Iterator[Path]:
+    """Write a value to a file for the processes to map, and remove it afterwards.
+
+    The file holds the search path of this process, the pickled value, and its arrays apart from
+    it, so that processes share the memory of the arrays as long as they do not write to it.
+    """
+    buffers: list[memoryview] = []
+    pickled = io.BytesIO()
+    cloudpickle.CloudPickler(
+        pickled,
+        protocol=pickle.HIGHEST_PROTOCOL,
+        buffer_callback=lambda buffer: buffers.append(buffer.raw()),
+    ).dump(value)
+    sizes = [len(buffer) for buffer in buffers]
+    head = pickle.dumps((list(sys.path), pickled.getvalue(), sizes))
+    total = len(head) + sum(sizes) + ALIGNMENT * (len(sizes) + 1)
+    folder = Path(
+        tempfile.mkdtemp(
+            prefix=f"reticent-shared-{os.getpid()}-", dir=_roomy_folder(total)
+        )
+    )
+    # Should this process be killed, loky's tracker, another process, removes the folder.
+    resource_tracker.register(str(folder), "folder")
+    try:
+        path = folder / uuid.uuid4().hex
+        with path.open("wb") as file:
+            file.write(head)
+            for buffer in buffers:
+                file.write(b"\0" * (-file.tell() % ALIGNMENT))
+                file.write(buffer)
+        buffers.clear()
+        yield path
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        resource_tracker.unregister(str(folder), "folder")
+
+
+def _roomy_folder(size: int) -> Path | None:
+    """Return the file system in memory if it has room, else None for the usual place."""
+    with contextlib.suppress(OSError):
+        if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > (
+            ROOM * size
+        ):
+            return IN_MEMORY
+    return None
+
+
+def _open_parcel(path: str) -> Any:
+    """Return the value in a file; its arrays can be written to, and only this process sees it."""
+    with Path(path).open("rb") as file:
+        search, pickled, sizes = pickle.load(file)
+        offset = file.tell()
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    sys.path[:] = [*search, *(entry for entry in sys.path if entry not in search)]
+    buffers = []
+    for size in sizes:
+        offset += -offset % ALIGNMENT
+        buffers.append(memoryview(mapped)[offset : offset + size])
+        offset += size
+    return pickle.loads(pickled, buffers=buffers)
+
+
+# In a worker: the path of the parcel that was opened last, and what was in it. A worker is a
+# process of its own that runs one job at a time, so nobody else sees this.
+_OPENED: dict[str, Any] = {}
+
+
+def _end_with_parent(parent: int) -> None:
+    """End this worker when the process that started it is gone, even if that was killed."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(SECONDS_TO_OUTLIVE)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _run(path: str, item: Any) -> Any:
+    """Carry out one job in a worker; open the parcel with its first job."""
+    if path not in _OPENED:
+        _OPENED.clear()
+        _OPENED[path] = _open_parcel(path)
+    job, shared = _OPENED[path]
+    return run_inside_worker(job, shared, item)

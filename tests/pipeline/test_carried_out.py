@@ -1,0 +1,181 @@
+"""How an audit is carried out changes the time, never a digit; and nothing is kept that is stale."""
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+import reticent
+from reticent.attack import Loss, Need, Scores
+from reticent.data import table_from_frame
+from reticent.pipeline import AuditPlan, run_audit
+from reticent.policy import Verdict, read_policy
+from reticent.run import Cluster, Effort, Processes, Run, Serial, Store
+from reticent.train import EstimatorTrainer, parse_trainer
+
+sys.path.insert(0, str(Path(__file__).parent))
+from mortal import Mortal
+
+
+@pytest.fixture(scope="module")
+def table():
+    X, y = make_classification(300, n_features=5, flip_y=0.2, random_state=0)
+    frame = pd.DataFrame(X).add_prefix("x")
+    groups = np.where(X[:, 0] > 0, "a", "b")
+    frame["city"] = np.where(X[:, 1] > 0, "Oslo", "Bergen")
+    return table_from_frame(frame, target=y, group=groups)
+
+
+def plan_of(estimator, **changed):
+    trainer = EstimatorTrainer.of(estimator, preprocess=True)
+    return AuditPlan(trainer=trainer, **({"pool": 4, "rounds": 8} | changed))
+
+
+def carried_out_by(workers, **changed):
+    return Run(effort=Effort(workers=workers, minutes=10.0, **changed))
+
+
+@pytest.fixture(scope="module")
+def alone(table):
+    return run_audit(
+        table, plan_of(DecisionTreeClassifier()), run=carried_out_by(Serial())
+    )
+
+
+@pytest.mark.parametrize("kind", ["processes", "cluster"])
+def test_the_same_digits_whoever_does_the_work(table, alone, kind):
+    workers = Processes(2) if kind == "processes" else Cluster("local", 2)
+    try:
+        plan = plan_of(DecisionTreeClassifier())
+        result = run_audit(table, plan, run=carried_out_by(workers))
+    finally:
+        workers.close()
+    assert result.dossier.to_json() == alone.dossier.to_json()
+    assert np.array_equal(result.per_record.score, alone.per_record.score)
+
+
+def test_a_killed_worker_does_not_end_an_audit(table, tmp_path):
+    workers, flag = Processes(2), tmp_path / "died"
+    try:
+        mortal = plan_of(Mortal(flag=str(flag)))
+        result = run_audit(table, mortal, run=carried_out_by(workers))
+    finally:
+        workers.close()
+    assert flag.exists()  # it was killed
+    calm = run_audit(table, plan_of(Mortal(flag=str(flag))))
+    assert result.dossier.privacy == calm.dossier.privacy
+
+
+def test_another_number_of_workers_finds_every_model_of_the_pool_again(table, tmp_path):
+    """Killed after the pool: what was trained alone is found by two, and by a larger pool."""
+    kept = Store(folder=tmp_path / "kept")
+    told = []
+
+    def stop(stage, done, total):
+        told.append(stage)
+        if stage == "attacking":
+            raise KeyboardInterrupt
+
+    plan = plan_of(DecisionTreeClassifier(), pool=4)
+    run = replace(carried_out_by(Serial()), store=kept, tell=stop)
+    with pytest.raises(KeyboardInterrupt):
+        run_audit(table, plan, run=run)
+    chunks = sorted(kept.folder.glob("training_the_pool*"))
+    assert len(chunks) == 4
+    before = [chunk.stat().st_mtime_ns for chunk in chunks]
+    workers = Processes(2)
+    try:
+        again = replace(carried_out_by(workers), store=kept)
+        larger = plan_of(DecisionTreeClassifier(), pool=6)
+        run_audit(table, larger, run=again)
+    finally:
+        workers.close()
+    assert [chunk.stat().st_mtime_ns for chunk in chunks] == before
+    assert len(list(kept.folder.glob("training_the_pool*"))) == 6
+
+
+def test_what_cannot_be_hashed_is_not_kept_and_the_audit_says_so(table, tmp_path):
+    trainer = EstimatorTrainer(
+        make=lambda: LogisticRegression(C=0.5), recipe="a lambda", preprocess=True
+    )
+    kept = Store(folder=tmp_path / "kept")
+    run = replace(carried_out_by(Serial()), store=kept)
+    plan = AuditPlan(trainer=trainer, pool=0, rounds=1)
+    dossier = run_audit(table, plan, run=run).dossier
+    (finding,) = [f for f in dossier.findings if f.name == "not_kept"]
+    assert "lambda" in finding.text
+    assert "computed again" in finding.text
+    assert {p.name.split("-")[0] for p in kept.folder.glob("*.stage")} == {"blind"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sleeper:
+    """An attack that takes its time: a hundredth of a second per record."""
+
+    name: str = "sleeper"
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.ANSWERS})
+
+    def score(self, challenge, *, knowledge, rng):
+        import time
+
+        time.sleep(0.01 * len(challenge))
+        return Scores(values=np.zeros(len(challenge)))
+
+
+def test_an_attack_that_would_end_too_late_is_skipped_and_counts(table):
+    """Two seconds on each of three products do not fit into what is left of a minute and a bit."""
+    policy = replace(read_policy("default"), required_attacks={"any": ("loss",)})
+    plan = plan_of(
+        DecisionTreeClassifier(max_depth=1),
+        pool=0,
+        rounds=1,
+        policy=policy,
+        attacks=(Loss(), Sleeper()),
+    )
+    late = run_audit(table, plan, run=carried_out_by(Serial(), deadline=0.06)).dossier
+    assert [attack.name for attack in late.evidence.attacks] == ["loss"]
+    (skipped,) = late.evidence.skipped
+    assert skipped.name == "sleeper"
+    assert "deadline" in skipped.why
+    assert late.verdict != Verdict.RELEASE
+    assert any("'sleeper' was not run" in reason for reason in late.reasons)
+    ample = run_audit(table, plan, run=carried_out_by(Serial(), deadline=60.0)).dossier
+    assert ample.evidence.skipped == ()
+
+
+def test_little_memory_changes_no_digit(table, alone):
+    """Copies for two processes would not fit: one process does the attacks."""
+    workers = Processes(2)
+    try:
+        run = carried_out_by(workers, memory=1.5e-4)
+        result = run_audit(table, plan_of(DecisionTreeClassifier()), run=run)
+    finally:
+        workers.close()
+    assert result.dossier.to_json() == alone.dossier.to_json()
+
+
+def test_time_tells_what_pools_would_take_before_it_trains_one(table):
+    said = []
+    run = replace(carried_out_by(Serial()), say=said.append)
+    plan = replace(plan_of(DecisionTreeClassifier(), pool=None, rounds=1))
+    dossier = run_audit(table, plan, run=run).dossier
+    (sentence,) = said
+    for size in ("4 models", "16 models", "64 models", "GB"):
+        assert size in sentence
+    assert [f.models for f in dossier.evidence.pool.forecasts] == [4, 16, 64]
+
+
+def test_a_recipe_of_ours_is_audited_as_it_is():
+    pytest.importorskip("torch")
+    X, y = make_classification(300, n_features=5, random_state=0)
+    network = reticent.Network(hidden=[4], epochs=2)
+    dossier = reticent.audit(network, X, y, pool=4, rounds=1, workers=1)
+    assert dossier.provenance.recipe == "reticent.Network(hidden=(4,), epochs=2)"
+    assert parse_trainer(dossier.provenance.recipe).network == network

@@ -1,0 +1,98 @@
+"""Jobs that the tests of workers give to real processes."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+
+
+def numbers(shared, item):
+    """Sums whose last digits depend on the order in which they are added."""
+    rng = np.random.default_rng(item)
+    matrix = rng.normal(size=(300, 200)) @ shared
+    return np.linalg.svd(matrix, compute_uv=False), float(matrix.sum()), os.getpid()
+
+
+def meets(folder, item):
+    """Wait until a second process has begun too, at most 30 seconds."""
+    (Path(folder) / str(os.getpid())).touch()
+    until = time.perf_counter() + 30
+    while len(list(Path(folder).iterdir())) < 2 and time.perf_counter() < until:
+        time.sleep(0.01)
+    return os.getpid()
+
+
+def slow_first(shared, item):
+    time.sleep(0.3 if item == 0 else 0)
+    return item * shared
+
+
+def fails_at_three(shared, item):
+    if item == 3:
+        raise KeyError("three", item)
+    return item
+
+
+class Unsendable(Exception):
+    """An exception that cannot be pickled, as its constructor wants other arguments."""
+
+    def __init__(self, first, second):
+        super().__init__(f"{first} and {second}")
+
+
+def fails_unsendably(shared, item):
+    raise Unsendable("this", "that")
+
+
+def dies_once(folder, item):
+    """Kill the process of item 2 the first time."""
+    flag = Path(folder) / "died"
+    if item == 2 and not flag.exists():
+        flag.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return item * item
+
+
+def dies_at_two(shared, item):
+    with (Path(shared) / f"{item}").open("a") as file:
+        file.write("x")
+    if item == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return item
+
+
+def threads_and_nested(workers, item):
+    from threadpoolctl import threadpool_info
+
+    threads = {library["num_threads"] for library in threadpool_info()}
+    processes = {pid for _, _, pid in workers.map(numbers, [0, 1], shared=np.eye(200))}
+    return threads, processes, os.getpid()
+
+
+class CountsLoads:
+    """Writes one line to a file each time it is unpickled."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def __getstate__(self):
+        return {"file": self.file}
+
+    def __setstate__(self, state):
+        self.file = state["file"]
+        with Path(self.file).open("a") as file:
+            file.write(f"{os.getpid()}\n")
+
+
+def with_counter(shared, item):
+    _, array = shared
+    array[item] += 1  # may be written to, and nobody else sees it
+    return os.getpid(), float(array.sum())
+
+
+def twice_and_log(shared, item):
+    with (Path(shared) / "log").open("a") as file:
+        file.write(f"{item}\n")
+    return np.full(3, 2.0 * item)
