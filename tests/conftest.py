@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 # On Python 3.11 a traced test takes up to twice its time. `make test` therefore counts lines only in the tests named here, which reach
-# most of them within a tenth of its time, and grows by a twenty-fifth; `make coverage` counts in all. Statistical tests (those
+# most of them within a tenth of its time; `make coverage` counts in all. Statistical tests (those
 # that take a seed) run the same lines thousands of times and are left out.
 MEASURED = (
     "account/test_account.py",

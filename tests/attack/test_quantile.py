@@ -81,11 +81,13 @@ def test_without_anything_to_learn_it_is_the_loss_less_a_mean(seed):
         assert 0.5 < ratio[0] < 5
 
 
-@given(st.floats(-50, 50), st.floats(0.01, 100))
+@given(st.integers(-50, 50), st.sampled_from([0.125, 0.5, 2.0, 64.0]))
 @settings(max_examples=3, deadline=None)
 def test_units_of_the_features_do_not_count(shift, scale):
     rng = np.random.default_rng(0)
-    x = rng.integers(-4, 5, (60, 2)).astype(float)  # steps that no rounding merges
+    x = rng.integers(-4, 5, (60, 2)).astype(
+        float
+    )  # with these shifts and scales nothing is rounded
     tags, logit = np.arange(60) < 30, rng.normal(size=60)
     plain = score(QuantileRegression(), answered(logit, x), tags, 0)
     other = score(QuantileRegression(), answered(logit, x * scale + shift), tags, 0)

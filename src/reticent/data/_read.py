@@ -20,8 +20,8 @@ __all__ = ["read_schema", "read_table", "table_from_frame"]
 MOST_CLASSES = 100
 # If more targets than this are missing, the column was probably named by mistake.
 MOST_MISSING_TARGETS = 0.5
-# Before 3.1, pandas misses the nearest number of every fourth long decimal by one unit in the last place unless it is asked
-# to be exact, so that the same file had another fingerprint there. Since 3.1 it is exact, and the question is deprecated.
+# Before 3.1, pandas misses the nearest number of about every fourth long decimal unless it is asked to be exact, so that the
+# same file had another fingerprint there (seen in 2.2.2, 2.3.3 and 3.0.0). 3.1.1 is exact, and the question is deprecated.
 _PRECISION: Literal["round_trip"] | None = (
     "round_trip" if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1) else None
 )

@@ -111,7 +111,11 @@ class Processes:
         """End the processes."""
         executor, self._executor = self._executor, None
         if executor is not None:
-            executor.shutdown(wait=True, kill_workers=True)
+            processes = list((executor._processes or {}).values())
+            with _without_noise_of_the_manager():
+                executor.shutdown(wait=True, kill_workers=True)
+            for process in processes:
+                process.terminate()  # those that a manager which stumbled has left
 
     def executor(self) -> Any:
         """Return the processes, started now or warm from an earlier call.
@@ -155,6 +159,26 @@ class _Executor:
         # What still runs would only take the machine's time. The jobs are not cancelled one by
         # one: loky's thread ends with an error when it finds a cancelled job while it shuts down.
         self.processes.close()
+
+
+@contextlib.contextmanager
+def _without_noise_of_the_manager() -> Iterator[None]:
+    """Let loky's thread end in silence if it still looks for a job that a shutdown has taken from it.
+
+    Jobs that nobody waits for any more, after one of them has raised, may be pending then.
+    """
+    usual = threading.excepthook
+
+    def hook(args: threading.ExceptHookArgs) -> None:
+        ended = type(args.thread).__name__ == "_ExecutorManagerThread"
+        if not (ended and isinstance(args.exc_value, KeyError)):
+            usual(args)
+
+    threading.excepthook = hook
+    try:
+        yield
+    finally:
+        threading.excepthook = usual
 
 
 @contextlib.contextmanager
