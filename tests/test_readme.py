@@ -42,7 +42,7 @@ def test_the_command_line_example_is_five_lines_and_runs(tmp_path):
             r"^reticent", f"{sys.executable} -m reticent", line.split(" #")[0].strip()
         )
         if " audit" in command:  # as it stands, but in less time
-            command += " --minutes 0.4"
+            command += " --minutes 0.2"
         done = subprocess.run(
             command,
             shell=True,

@@ -35,7 +35,7 @@ def table():
 
 def plan_of(estimator, **changed):
     trainer = EstimatorTrainer.of(estimator, preprocess=True)
-    return AuditPlan(trainer=trainer, **({"pool": 4, "rounds": 8} | changed))
+    return AuditPlan(trainer=trainer, **({"pool": 4, "rounds": 1} | changed))
 
 
 def carried_out_by(workers, **changed):
