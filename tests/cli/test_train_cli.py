@@ -60,7 +60,7 @@ def test_every_target_is_met(folder, asked, key, limit):
     assert "a person has up to 2" in made["guarantee"]["caveats"][0]
 
 
-def test_promise_and_evidence_stand_side_by_side_in_the_audit(folder):
+def test_guarantee_and_evidence_stand_side_by_side_in_the_audit(folder):
     trained = run("train", *TABLE, "--epsilon", "4", "--out", "product", folder=folder)
     assert trained.returncode == 0, trained.stderr
     assert "Trained with a guarantee" in trained.stdout
@@ -93,7 +93,7 @@ def test_promise_and_evidence_stand_side_by_side_in_the_audit(folder):
     assert "shown by attacks" in audited.stdout
     page = (folder / "audit/report.html").read_text()
     assert "What is guaranteed" in page
-    assert "attacks can refute a guarantee, not confirm it" in page
+    assert "attacks can refute a guarantee but not confirm it" in page
 
 
 def test_seeded_noise_carries_no_guarantee_and_says_so(folder):
