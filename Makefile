@@ -47,7 +47,7 @@ test-lowest: $(VENV)-lowest/installed  ## a quick selection on the lowest versio
 # Without torch: a build for the CPU alone is not to be had for every Python where pip looks by default. Tests of networks are skipped.
 $(VENV)-python/installed: pyproject.toml constraints.txt
 	$(OTHER) -m venv --clear $(VENV)-python
-	$(VENV)-python/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[compiled,xgboost]" hypothesis pytest pytest-xdist
+	$(VENV)-python/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[compiled,xgboost]" hypothesis pytest pytest-xdist safetensors
 	touch $@
 
 OTHER ?= python3.13
