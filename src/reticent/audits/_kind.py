@@ -154,7 +154,9 @@ class Kind(ABC):
         """Return what the product is good for, on records that did not train it."""
 
     @abstractmethod
-    def theorems(self, challenge: Any, sides: Sides) -> Mapping[str, float]:
+    def theorems(
+        self, challenge: Any, sides: Sides, *, pool: Any
+    ) -> Mapping[str, float]:
         """Return the accuracies that Theorems 1 and 2 of the LTU paper guarantee an attacker."""
 
     @abstractmethod

@@ -156,7 +156,9 @@ class ClassifierKind(Kind):
             beside={},
         )
 
-    def theorems(self, challenge: Challenge, sides: Sides) -> Mapping[str, float]:
+    def theorems(
+        self, challenge: Challenge, sides: Sides, *, pool: Pool | None
+    ) -> Mapping[str, float]:
         """Return them by 1 - p(true class), and Theorem 2 by the 0-1 loss as well."""
         loss = 1 - challenge.true_class_probability()
         wrong = (challenge.probabilities.argmax(axis=1) != challenge.labels).astype(

@@ -143,17 +143,26 @@ class RegressorKind(Kind):
         )
 
     def theorems(
-        self, challenge: RegressionChallenge, sides: Sides
+        self,
+        challenge: RegressionChallenge,
+        sides: Sides,
+        *,
+        pool: PredictionPool | None,
     ) -> Mapping[str, float]:
         """Return them by the absolute error; Theorem 2, which needs a bounded loss, by one that is cut off.
 
-        The cut is at twice the median error on non-members: dividing by the range would leave nothing of the gap.
+        The cut is at twice a typical error that the judged residuals have no part in: that of the pool's models on records
+        they were not trained on, or without a pool the median deviation of the targets.
         """
         errors = np.abs(challenge.residuals)
         members, nonmembers = errors[sides.tags], errors[~sides.tags]
         p_reserved, p_defender, first = theorem_1(members, nonmembers)
-        spread = float(challenge.targets.std()) or 1.0
-        typical = max(float(np.median(nonmembers)), FAINT * spread)
+        targets = challenge.targets
+        if pool is not None:
+            typical = pool.typical_error
+        else:
+            typical = float(np.median(np.abs(targets - np.median(targets))))
+        typical = max(typical, FAINT * (float(targets.std()) or 1.0))
         cut = clipped_loss(challenge.residuals, typical_error=typical)
         e_reserved, e_defender, second = theorem_2(cut[sides.tags], cut[~sides.tags])
         return {

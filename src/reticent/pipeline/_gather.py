@@ -162,7 +162,7 @@ def gather(
         individual=individual_histogram(scores.members, scores.nonmembers),
         calibration=_calibration(posterior, sides, plan.policy),
         predicted_by=predicted_by,
-        theorems=kind.theorems(challenge, sides),
+        theorems=kind.theorems(challenge, sides, pool=arena.pool),
         worst_case=worst,
         subgroup_aware=_aware_of_groups(groups, level=plan.policy.confidence),
         vulnerability_bound=heard.vulnerability_bound,

@@ -84,7 +84,8 @@ def insider_warning(insider: InsiderEvidence | None) -> str:
         )
     worst = min(insider.regimes, key=lambda regime: regime.privacy.value)
     right = f"{worst.wins:g} of {worst.rounds} rounds ({worst.name})"
-    if worst.wins == worst.rounds:
+    # So few rounds that the interval reaches 1 show nothing, however they ended.
+    if worst.wins == worst.rounds and worst.privacy.high < 1:
         return (
             f"An insider who knows the recipe and every record's tag but two found the member in {right}: retraining "
             "gives the product away, as it does for every deterministic trainer (Theorem 3 of the LTU paper); only "
