@@ -170,11 +170,14 @@ def test_a_measure_of_ones_own_speaks_of_strangers_by_its_threat():
 
 
 def test_the_insider_is_warned_of():
-    regime = RegimeEvidence(name="seeded", rounds=4, wins=4, privacy=made.an_estimate(0, 0, 1))  # fmt: skip
+    regime = RegimeEvidence(name="seeded", rounds=4, wins=4, privacy=made.an_estimate(0, 0, 0.9))  # fmt: skip
     insider = InsiderEvidence(regimes=(regime,), privacy=regime.privacy)
     assert "found the member in 4 of 4 rounds (seeded): retraining gives the product away" in insider_warning(insider)  # fmt: skip
     lost = replace(insider, regimes=(replace(regime, wins=2.5),))
-    assert "in 2.5 of 4 rounds (seeded): privacy score 0 [0, 1]." in insider_warning(lost)  # fmt: skip
+    assert "in 2.5 of 4 rounds (seeded): privacy score 0 [0, 0.90]." in insider_warning(lost)  # fmt: skip
+    # Rounds so few that the interval reaches 1 give nothing away, although all were won.
+    few = replace(insider, regimes=(replace(regime, privacy=made.an_estimate(0, 0, 1)),))  # fmt: skip
+    assert "gives the product away" not in insider_warning(few)
     assert "was not played" in insider_warning(None)
 
 
