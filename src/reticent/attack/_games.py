@@ -1,5 +1,7 @@
 """The neighbours and the classifier of attacks that learn from games between the models of a pool."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
@@ -8,9 +10,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from reticent.attack.boost import Boosting, LogOdds
+from reticent.errors import InvalidInput
+from reticent.pool import ModelPool, record_blocks
 from reticent.run import one_thread
 
-__all__ = ["mean_log_odds", "nearest_records"]
+__all__ = ["Neighbours", "learnable_games", "mean_log_odds", "nearest_records"]
 
 # Small trees, because the smooth classifier beside them already follows what is common to all records.
 STEPS = Boosting(steps=100, rate=0.06, leaves=8, leaf_share=0.002, leaf_rows=20)
@@ -18,10 +22,29 @@ STEPS = Boosting(steps=100, rate=0.06, leaves=8, leaf_share=0.002, leaf_rows=20)
 MOST_ITERATIONS = 300
 
 
+@dataclass(frozen=True, kw_only=True)
+class Neighbours:
+    """The records that are most like each of n records.
+
+    Parameters
+    ----------
+    anchors : array of int
+        Records among which neighbours were sought.
+    places : array of int, shape (n, k)
+        Places of the k nearest among the anchors, the nearest first.
+    distance : array of float, shape (n,)
+        Mean distance of these k.
+    """
+
+    anchors: NDArray[np.int64]
+    places: NDArray[np.int32]
+    distance: NDArray[np.float64]
+
+
 def nearest_records(
     features: NDArray[np.float64], count: int, most: int, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the records that are most like each record, and their distances from it.
+) -> Neighbours:
+    """Return the records that are most like each record, and their mean distance from it.
 
     Columns are standardised, and the record itself is left out. Of more than ``most`` records, neighbours are
     sought among a random sample, so that the time grows in proportion to the number of records.
@@ -37,18 +60,39 @@ def nearest_records(
     if n > most:
         anchors = np.sort(rng.choice(n, most, replace=False))
     count = min(count, len(anchors) - 1)
+    nearest = np.empty((n, count), dtype=np.int32)
+    distance = np.empty(n)
     with one_thread():
         search = NearestNeighbors(n_neighbors=count + 1, algorithm="brute")
         search.fit(scaled[anchors].astype(np.float32))
-        apart, places = search.kneighbors(scaled.astype(np.float32))
-        near = anchors[places]
-    # The record itself is left out, wherever it stands; if it is not among them, the farthest is.
-    self_or_last = near == np.arange(n)[:, None]
-    self_or_last[~self_or_last.any(axis=1), -1] = True
-    return (
-        np.asarray(near[~self_or_last].reshape(n, count)),
-        np.asarray(apart[~self_or_last].reshape(n, count), dtype=np.float64),
-    )
+        for its in record_blocks(n):
+            apart, places = search.kneighbors(scaled[its].astype(np.float32))
+            # The record itself is left out, wherever it stands; if it is not among them, the farthest is.
+            others = anchors[places] != np.arange(its.start, its.stop)[:, None]
+            others[others.all(axis=1), -1] = False
+            nearest[its] = places[others].reshape(-1, count)
+            apart = apart[others].reshape(-1, count).astype(np.float64)
+            distance[its] = apart.mean(axis=1)
+    return Neighbours(anchors=anchors, places=nearest, distance=distance)
+
+
+def learnable_games(
+    pool: ModelPool, attack: str, *, most: int
+) -> list[tuple[int, NDArray[np.bool_]]]:
+    """Return the models that play the target and which models are their shadows, if there are any.
+
+    Raises
+    ------
+    InvalidInput
+        If the pool is too small for a game.
+    """
+    games = list(pool.shadows(most=most))
+    if not games:
+        raise InvalidInput(
+            f"the attack {attack!r} learns from games between models, but a pool of {len(pool)} leaves no shadows for "
+            "a target; train at least 4 models."
+        )
+    return games
 
 
 def mean_log_odds(
@@ -70,7 +114,9 @@ def mean_log_odds(
     steps = STEPS.learn(inputs, tags, rng)
 
     def odds(asked: NDArray[np.float64]) -> NDArray[np.float64]:
-        curve = np.asarray(smooth.decision_function(asked), dtype=np.float64)
-        return (curve + steps(asked)) / 2
+        mean = np.empty(len(asked))
+        for its in record_blocks(len(asked)):
+            mean[its] = (smooth.decision_function(asked[its]) + steps(asked[its])) / 2
+        return mean
 
     return odds

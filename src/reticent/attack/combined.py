@@ -18,8 +18,13 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from reticent.attack._base import Challenge, Knowledge, Need, Scores
-from reticent.attack._games import mean_log_odds, nearest_records
-from reticent.pool import FLOOR, Pool, logit_of_probability
+from reticent.attack._games import (
+    Neighbours,
+    learnable_games,
+    mean_log_odds,
+    nearest_records,
+)
+from reticent.pool import FLOOR, Pool, logit_of_probability, record_blocks
 
 __all__ = ["CombinedPool"]
 
@@ -65,71 +70,95 @@ class CombinedPool:
         n = len(challenge)
         near = None
         if challenge.features is not None and self.neighbours:
-            near, _ = nearest_records(
+            near = nearest_records(
                 challenge.features, max(self.neighbours), self.most_anchors, rng
             )
         each = min(n, self.most_rows // min(len(pool), self.most_games))
+        games = learnable_games(pool, self.name, most=self.most_games)
         inputs, tags = [], []
-        for model, shadows in pool.games(most=self.most_games):
+        for model, shadows in games:
             rows = rng.choice(n, each, replace=False)
             answers = pool.probabilities[model].astype(np.float64)
-            inputs.append(_evidence(answers, shadows, near, self.neighbours, rows))
+            around = _Around.of(near, answers, pool, shadows)
+            inputs.append(
+                self._evidence(
+                    answers, pool.take(rows).of_models(shadows), around, rows
+                )
+            )
             tags.append(pool.masks[model, rows])
         odds_of = mean_log_odds(np.concatenate(inputs), np.concatenate(tags), rng)
         # The product is judged by as many shadows as in the games, once for each pair that is left out.
-        judged, odds = set(), np.zeros(n)
-        for model, shadows in pool.games(most=self.most_games):
-            if pool.pairs[model] not in judged:
-                judged.add(pool.pairs[model])
-                odds += odds_of(
-                    _evidence(
-                        challenge.probabilities,
-                        shadows,
-                        near,
-                        self.neighbours,
-                        np.arange(n),
-                    )
+        by_pair = {int(pool.pairs[model]): shadows for model, shadows in games}
+        answers = challenge.probabilities
+        judges = [
+            (shadows, _Around.of(near, answers, pool, shadows))
+            for shadows in by_pair.values()
+        ]
+        odds = np.zeros(n)
+        for its in record_blocks(n):
+            part, rows = pool.take(its), np.arange(its.start, its.stop)
+            for shadows, around in judges:
+                odds[its] += odds_of(
+                    self._evidence(answers, part.of_models(shadows), around, rows)
                 )
-        odds /= len(judged)
+        odds /= len(judges)
         # Games on k records support odds of at most k to one. Larger odds still order the records, but the
         # probabilities claim no more.
         largest = np.log(sum(map(len, tags)))
         return Scores(values=odds, probabilities=expit(odds.clip(-largest, largest)))
 
+    def _evidence(
+        self,
+        answers: NDArray[np.float64],
+        shadows: Pool,
+        around: "_Around | None",
+        rows: NDArray[np.int64],
+    ) -> NDArray[np.float64]:
+        """Return what is known about some records, on which the shadows are given, when a model with these answers is the target.
 
-def _evidence(
-    answers: NDArray[np.float64],
-    pool: Pool,
-    near: NDArray[np.int64] | None,
-    sizes: tuple[int, ...],
-    rows: NDArray[np.int64],
-) -> NDArray[np.float64]:
-    """Return what is known about some records when a model with these answers is the target.
+        There are only means over models and no counts, so the columns mean the same for every size of the pool.
+        """
+        centre, labels, at = _centre(shadows), shadows.labels, np.arange(len(rows))
+        truth, expected = answers[rows, labels], centre[at, labels]
+        inside = shadows.mean(shadows.logits, inside=True)
+        outside = shadows.mean(shadows.logits, inside=False)
+        others = centre.copy()
+        others[at, labels] = -1
+        rival = others.argmax(axis=1)
+        columns = [
+            np.log(truth.clip(FLOOR) / expected.clip(FLOOR)),
+            logit_of_probability(truth) - (inside + outside) / 2,
+            inside - outside,
+            expected,
+            truth - expected,
+            np.log(answers[rows, rival].clip(FLOOR) / centre[at, rival].clip(FLOOR)),
+            centre[at, rival],
+        ]
+        if around is not None:
+            shift = around.shift[around.near.places[rows], labels[:, None]]
+            columns += [shift[:, :size].mean(axis=1) for size in self.neighbours]
+        return np.column_stack(columns)
 
-    There are only means over models and no counts, so the columns mean the same for every size of the pool.
-    """
-    centre = _centre(pool)
-    labels = pool.labels[rows]
-    truth, expected = answers[rows, labels], centre[rows, labels]
-    inside = pool.mean(pool.logits, inside=True)[rows]
-    outside = pool.mean(pool.logits, inside=False)[rows]
-    others = centre[rows].copy()
-    others[np.arange(len(rows)), labels] = -1
-    rival = others.argmax(axis=1)
-    columns = [
-        np.log(truth.clip(FLOOR) / expected.clip(FLOOR)),
-        logit_of_probability(truth) - (inside + outside) / 2,
-        inside - outside,
-        expected,
-        truth - expected,
-        np.log(answers[rows, rival].clip(FLOOR) / centre[rows, rival].clip(FLOOR)),
-        centre[rows, rival],
-    ]
-    if near is not None:
-        at = near[rows]
-        shift = answers[at, labels[:, None]] - centre[at, labels[:, None]]
-        columns += [shift[:, :size].mean(axis=1) for size in sizes]
-    return np.column_stack(columns)
+
+@dataclass(frozen=True, kw_only=True)
+class _Around:
+    """How far a target's answers on the anchors lie from what its shadows expect, shape (anchors, c)."""
+
+    near: Neighbours
+    shift: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        near: Neighbours | None,
+        answers: NDArray[np.float64],
+        pool: Pool,
+        shadows: NDArray[np.bool_],
+    ) -> "_Around | None":
+        if near is None:
+            return None
+        expected = _centre(pool.take(near.anchors).of_models(shadows))
+        return cls(near=near, shift=answers[near.anchors] - expected)
 
 
 def _centre(pool: Pool) -> NDArray[np.float64]:

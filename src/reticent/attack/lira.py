@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, polygamma
 
 from reticent.attack._base import Challenge, Knowledge, Need, Scores
-from reticent.pool import Pool, logit_of_truth
+from reticent.pool import Pool, logit_of_truth, record_blocks
 
 __all__ = [
     "LikelihoodRatio",
@@ -72,9 +72,11 @@ def mean_and_variance(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
     """Return the mean, variance and number of each record's chosen values, which have the shape (M, n)."""
     count = chosen.sum(axis=0)
-    total: NDArray[np.float64] = np.where(chosen, values, 0.0).sum(axis=0)
-    mean = total / count
-    squares = np.where(chosen, (values - mean) ** 2, 0.0).sum(axis=0)
+    mean, squares = np.empty(len(count)), np.empty(len(count))
+    for its in record_blocks(len(count)):
+        picked, where = values[:, its], chosen[:, its]
+        mean[its] = np.where(where, picked, 0.0).sum(axis=0) / count[its]
+        squares[its] = np.where(where, (picked - mean[its]) ** 2, 0.0).sum(axis=0)
     return mean, squares / np.maximum(count - 1, 1), count
 
 

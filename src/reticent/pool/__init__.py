@@ -1,6 +1,6 @@
 """What training produces and attacks read: many models trained on known parts of the records, and observed trainings."""
 
-from reticent.pool._models import ModelPool, balanced_masks
+from reticent.pool._models import ModelPool, balanced_masks, record_blocks
 from reticent.pool._pool import FLOOR, Pool, logit_of_probability, logit_of_truth
 from reticent.pool._predictions import PredictionPool
 from reticent.pool._trace import Side, Trace, Truth
@@ -16,4 +16,5 @@ __all__ = [
     "balanced_masks",
     "logit_of_probability",
     "logit_of_truth",
+    "record_blocks",
 ]

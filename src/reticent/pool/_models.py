@@ -11,7 +11,30 @@ from numpy.typing import NDArray
 
 from reticent.errors import InvalidInput
 
-__all__ = ["ModelPool", "balanced_masks"]
+__all__ = ["ModelPool", "balanced_masks", "record_blocks"]
+
+# Records that are worked on at once: with 64 models an array of one number each takes 32 MB, whatever the size of the table.
+BLOCK = 65_536
+
+
+def record_blocks(records: int, *, most: int = BLOCK) -> Iterator[slice]:
+    """Yield consecutive blocks of nearly equal size, so that temporary arrays do not grow with the table.
+
+    Parameters
+    ----------
+    records : int
+        Number of records.
+    most : int
+        Largest size of a block.
+
+    Examples
+    --------
+    >>> list(record_blocks(10, most=4))
+    [slice(0, 3, None), slice(3, 6, None), slice(6, 10, None)]
+    """
+    count = max(1, -(-records // most))
+    for block in range(count):
+        yield slice(block * records // count, (block + 1) * records // count)
 
 
 def balanced_masks(
@@ -74,34 +97,43 @@ class ModelPool(ABC):
         return len(self.masks)
 
     @abstractmethod
-    def take(self, rows: NDArray[np.int64]) -> Self:
+    def take(self, rows: NDArray[np.int64] | slice) -> Self:
         """Return the pool on some of the records."""
 
     @abstractmethod
-    def _of_models(self, chosen: NDArray[np.bool_]) -> Self:
+    def of_models(self, chosen: NDArray[np.bool_]) -> Self:
         """Return the pool of the chosen models; what was computed for all models is not computed again."""
 
     def mean(self, values: NDArray[np.float64], *, inside: bool) -> NDArray[np.float64]:
         """Return the mean of values (M, n) over the models trained with, or without, each record."""
-        chosen = self.masks if inside else ~self.masks
-        total: NDArray[np.float64] = np.where(chosen, values, 0.0).sum(axis=0)
-        return np.asarray(total / chosen.sum(axis=0))
+        mean = np.empty(self.masks.shape[1])
+        for its in record_blocks(len(mean)):
+            chosen = self.masks[:, its] == inside
+            total = np.where(chosen, values[:, its], 0.0).sum(axis=0)
+            mean[its] = total / chosen.sum(axis=0)
+        return mean
 
     def first(self, models: int) -> Self:
         """Return the pool of the first ``models`` models, an even number."""
-        return self._of_models(np.arange(len(self)) < models)
+        return self.of_models(np.arange(len(self)) < models)
 
     def games(self, *, most: int | None = None) -> Iterator[tuple[int, Self]]:
-        """Yield each model as a target, at most ``most`` of them, with the pool of its shadow models.
+        """Yield each model as a target, at most ``most`` of them, with the pool of its shadow models."""
+        for model, shadows in self.shadows(most=most):
+            yield model, self.of_models(shadows)
+
+    def shadows(
+        self, *, most: int | None = None
+    ) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+        """Yield each model as a target, at most ``most`` of them, and say which models are its shadows.
 
         The target's complement is left out as well: otherwise a member of the target would be in one
         shadow model fewer than a non-member, and that count would give its membership away.
         """
         for model in range(min(len(self), most or len(self))):
-            rest = np.arange(len(self)) != model
-            rest &= ~(self.masks == ~self.masks[model]).all(axis=1)
+            rest = self.pairs != self.pairs[model]
             if rest.sum() >= 2:
-                yield model, self._of_models(rest)
+                yield model, rest
 
     @cached_property
     def pairs(self) -> NDArray[np.int64]:

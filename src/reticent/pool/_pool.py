@@ -93,7 +93,7 @@ class Pool(ModelPool):
         picked = np.take_along_axis(self.probabilities, wanted, -1)[..., 0]
         return picked.astype(np.float64)
 
-    def take(self, rows: NDArray[np.int64]) -> "Pool":
+    def take(self, rows: NDArray[np.int64] | slice) -> "Pool":
         """Return the pool on some of the records."""
         return Pool(
             masks=self.masks[:, rows],
@@ -101,7 +101,7 @@ class Pool(ModelPool):
             labels=self.labels[rows],
         )
 
-    def _of_models(self, chosen: NDArray[np.bool_]) -> "Pool":
+    def of_models(self, chosen: NDArray[np.bool_]) -> "Pool":
         part = Pool(
             masks=self.masks[chosen],
             probabilities=self.probabilities[chosen],

@@ -83,7 +83,7 @@ class PredictionPool(ModelPool):
         """Bytes that a copy takes, including the residuals that attacks derive from it."""
         return self.masks.nbytes * (1 + 8) + self.predictions.nbytes
 
-    def take(self, rows: NDArray[np.int64]) -> "PredictionPool":
+    def take(self, rows: NDArray[np.int64] | slice) -> "PredictionPool":
         """Return the pool on some of the records; spread and typical error are then those of these records."""
         return PredictionPool(
             masks=self.masks[:, rows],
@@ -91,7 +91,7 @@ class PredictionPool(ModelPool):
             targets=self.targets[rows],
         )
 
-    def _of_models(self, chosen: NDArray[np.bool_]) -> "PredictionPool":
+    def of_models(self, chosen: NDArray[np.bool_]) -> "PredictionPool":
         part = PredictionPool(
             masks=self.masks[chosen],
             predictions=self.predictions[chosen],

@@ -18,12 +18,16 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from reticent.attack._base import Need, Scores
-from reticent.attack._games import mean_log_odds, nearest_records
+from reticent.attack._games import (
+    Neighbours,
+    learnable_games,
+    mean_log_odds,
+    nearest_records,
+)
 from reticent.attack.regression._base import RegressionChallenge, RegressionKnowledge
 from reticent.attack.regression.gap_t import gap_log_ratio, prediction_moments
 from reticent.attack.regression.rmia import log_relative_ratio
-from reticent.errors import InvalidInput
-from reticent.pool import PredictionPool
+from reticent.pool import PredictionPool, record_blocks
 
 __all__ = ["CombinedResidual"]
 
@@ -71,12 +75,7 @@ class CombinedResidual:
     ) -> Scores:
         """Return the log-odds of membership."""
         pool = knowledge.need_pool(self.name)
-        games = list(pool.games(most=self.most_games))
-        if not games:
-            raise InvalidInput(
-                f"the attack {self.name!r} learns from games between models, but a pool of {len(pool)} leaves no shadows for "
-                "a target; train at least 4 models."
-            )
+        games = learnable_games(pool, self.name, most=self.most_games)
         n, near = len(challenge), None
         if challenge.features is not None and self.neighbours and n > 1:
             near = _Neighbourhood.of(
@@ -90,14 +89,16 @@ class CombinedResidual:
         inputs, tags = [], []
         for model, shadows in games:
             rows = rng.choice(n, each, replace=False)
-            inputs.append(_evidence(pool.predictions[model], shadows, near)[rows])
+            known = _evidence(pool.predictions[model], pool.of_models(shadows), near)
+            inputs.append(known[rows])
             tags.append(pool.masks[model, rows])
         odds_of = mean_log_odds(np.concatenate(inputs), np.concatenate(tags), rng)
         # The product is judged by as many shadows as in the games, once for each pair that is left out.
         by_pair = {int(pool.pairs[model]): shadows for model, shadows in games}
         odds = np.zeros(n)
         for shadows in by_pair.values():
-            odds += odds_of(_evidence(challenge.predictions, shadows, near))
+            shown = _evidence(challenge.predictions, pool.of_models(shadows), near)
+            odds += odds_of(shown)
         odds /= len(by_pair)
         # Games on k records support odds of at most k to one. Larger odds still order the records, but the
         # probabilities claim no more.
@@ -107,10 +108,9 @@ class CombinedResidual:
 
 @dataclass(frozen=True, kw_only=True)
 class _Neighbourhood:
-    """The records that are most like each record, their mean distance, and how much their targets vary."""
+    """The records that are most like each record, and how much their targets vary."""
 
-    records: NDArray[np.int64]
-    distance: NDArray[np.float64]
+    nearest: Neighbours
     spread: NDArray[np.float64]
     sizes: tuple[int, ...]
 
@@ -124,13 +124,23 @@ class _Neighbourhood:
         most: int,
         rng: np.random.Generator,
     ) -> "_Neighbourhood":
-        records, apart = nearest_records(features, max(sizes), most, rng)
-        return cls(
-            records=records,
-            distance=apart.mean(axis=1),
-            spread=targets[records].std(axis=1),
-            sizes=sizes,
-        )
+        nearest = nearest_records(features, max(sizes), most, rng)
+        spread, known = np.empty(len(features)), targets[nearest.anchors]
+        for its in record_blocks(len(features)):
+            spread[its] = known[nearest.places[its]].std(axis=1)
+        return cls(nearest=nearest, spread=spread, sizes=sizes)
+
+    def means(
+        self, shift: NDArray[np.float64], signs: NDArray[np.float64]
+    ) -> list[NDArray[np.float64]]:
+        """Return each record's sign times the mean shift of its neighbours, for each size of the neighbourhood."""
+        means = [np.empty(len(signs)) for _ in self.sizes]
+        known = shift[self.nearest.anchors]
+        for its in record_blocks(len(signs)):
+            moved = signs[its, None] * known[self.nearest.places[its]]
+            for mean, size in zip(means, self.sizes, strict=True):
+                mean[its] = moved[:, :size].mean(axis=1)
+        return means
 
 
 def _evidence(
@@ -173,11 +183,10 @@ def _evidence(
         _log_size((pool.targets - centre) / unit),
     ]
     if near is not None:
-        moved = towards[:, None] * shift[near.records]
         columns += [
-            np.log(near.distance + LEAST_ERROR),
+            np.log(near.nearest.distance + LEAST_ERROR),
             _log_size(near.spread / unit),
-            *(_compressed(moved[:, :size].mean(axis=1)) for size in near.sizes),
+            *map(_compressed, near.means(shift, towards)),
         ]
     return np.column_stack(columns).clip(-LARGEST, LARGEST)
 
