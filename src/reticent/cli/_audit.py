@@ -95,6 +95,7 @@ def run(options: AuditOptions) -> int:
             else trainer.recipe,
         },
         repeat=shlex.join(["reticent", *sys.argv[1:]]),
+        arguments=tuple(sys.argv[1:]),
     )
     must_be_writable(options.out)
     with running(

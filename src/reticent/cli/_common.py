@@ -206,7 +206,7 @@ def running(
 class Limits:
     """Minutes and gigabytes, as typed, and the user's own code that workers need."""
 
-    minutes: float = 2.0
+    minutes: float | None = None
     memory: float = 2.0
     deadline: float | None = None
     own_code: str = ""  # texts that name modules of the user's own

@@ -132,7 +132,11 @@ class AuditOptions:
         None, help="Save the trained product to this folder."
     )
     seed: int = option(0, help="For split, training and attacks.", min=0)
-    minutes: float = option(2.0, help="About how long the audit may take.", min=0.01)
+    minutes: float | None = option(
+        None,
+        help="About how long the audit may take; by default 2, or what a pool of 8 models needs.",
+        min=0.01,
+    )
     deadline: float | None = option(
         None,
         help="Minutes after which no attack may end: those that would are skipped, and said.",

@@ -66,6 +66,7 @@ from reticent.evidence.measures import (
     TruePositiveRate,
     UtilityScore,
 )
+from reticent.evidence.naming import Naming, name_members, predictive_value
 from reticent.evidence.noise import (
     ceiling_of_steps,
     epsilon_of_steps,
@@ -162,6 +163,7 @@ __all__ = [
     "Limit",
     "LossQuantile",
     "Measure",
+    "Naming",
     "Outcome",
     "PairDifference",
     "PairWins",
@@ -212,6 +214,7 @@ __all__ = [
     "measure_targets",
     "mu_ceiling",
     "mu_lower_bound",
+    "name_members",
     "noise_level",
     "noise_upper_bound",
     "normality",
@@ -222,6 +225,7 @@ __all__ = [
     "pairwise",
     "path_of",
     "posterior_histogram",
+    "predictive_value",
     "privacy_from_accuracy",
     "privacy_from_rounds",
     "r_squared",

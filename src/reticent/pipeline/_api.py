@@ -26,7 +26,7 @@ from reticent.train import trainer_of
 __all__ = ["audit", "audit_outputs", "workers_of"]
 
 FEWEST_OUTPUTS = 20  # members, and non-members, of which anything can be said
-USUAL_MEMORY, USUAL_MINUTES = 2.0, 2.0
+USUAL_MEMORY = 2.0
 
 
 def workers_of(count: int | None) -> Workers:
@@ -55,7 +55,7 @@ def audit(
     attacks: Sequence[Attack] = (),
     measures: Sequence[Measure] = (),
     sections: Sequence[Section] = (),
-    minutes: float = USUAL_MINUTES,
+    minutes: float | None = None,
     rounds: int = 100,
     pool: int | None = None,
     memory: float = USUAL_MEMORY,
@@ -92,8 +92,10 @@ def audit(
         Measures of your own, which the policy may limit.
     sections : sequence of Section
         Sections of your own in the report.
-    minutes, memory : float
-        About how long the audit may take, and gigabytes.
+    minutes : float, optional
+        About how long the audit may take; by default two minutes, or what a pool of 8 models needs.
+    memory : float
+        Gigabytes.
     rounds, pool : int
         Most rounds of the retraining insider per regime, and number of models that attacks compare with; see
         :class:`AuditPlan`.
@@ -149,7 +151,11 @@ def audit(
     )
     by_count = workers is None or isinstance(workers, int)
     who = workers_of(workers) if by_count else workers  # type: ignore[arg-type]
-    effort = Effort(minutes=minutes, memory=memory, workers=who)  # type: ignore[arg-type]
+    effort = Effort(
+        minutes=minutes,
+        memory=memory,
+        workers=who,  # type: ignore[arg-type]
+    )
     return run_audit(table, plan, run=Run(seed=seed, effort=effort)).dossier
 
 

@@ -18,6 +18,7 @@ from reticent.evidence import (
     individual_privacy,
     pair_wins,
 )
+from reticent.pipeline._advice import gap_of_missing, remedies
 from reticent.pipeline._ask import ask_null, ask_product, training_findings
 from reticent.pipeline._case import Case
 from reticent.pipeline._claims import Claims, examine_claims, three_epsilons
@@ -185,6 +186,7 @@ def _dossier(
         controls=controls,
         stops=[f.text for f in findings if f.severity == Severity.STOP],
         gaps=_gaps(plan, evidence),
+        remedies=remedies(plan),
     )
     warnings: tuple[str, ...] = ()
     if not policy.decides("insider"):
@@ -263,14 +265,7 @@ def _gaps(plan: AuditPlan, evidence: Evidence) -> list[Gap]:
     known |= {skip.name for skip in evidence.skipped}
     for name in plan.policy.required(plan.kind.name):
         if name not in ran | known:
-            gaps.append(
-                Gap(
-                    reason=f"The policy requires the attack {name!r}, which was not run.",
-                    to_settle="Run the retraining attacker: audit with --trainer and more --minutes."
-                    if name == INSIDER_ATTACK
-                    else f"Run the attack {name!r}.",
-                )
-            )
+            gaps.append(gap_of_missing(plan, name))
     return gaps
 
 

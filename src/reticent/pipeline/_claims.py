@@ -87,7 +87,7 @@ def examine_claims(case: Case, table: Table, run: Run) -> Claims:
     guarantee = claims.provenance.guarantee
     seconds = None
     if plan.watch is None:
-        least = LEAST_SHARE_OF_TIME * 60 * run.effort.minutes
+        least = LEAST_SHARE_OF_TIME * run.effort.seconds
         left = max(run.effort.seconds_left, least)
         seconds = min(left, run.effort.seconds_to_deadline)
     watch = WatchPlan(

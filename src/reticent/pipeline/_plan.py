@@ -64,6 +64,8 @@ class AuditPlan:
         Names for the report.
     repeat : str
         How to run it again.
+    arguments : tuple of str
+        What was typed, if the audit came from the command line; next steps are commands then.
     """
 
     trainer: Trainer | None
@@ -83,6 +85,7 @@ class AuditPlan:
     provenance: Provenance = field(default_factory=Provenance)
     subject: Mapping[str, str] = field(default_factory=dict)
     repeat: str = ""
+    arguments: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.trainer is None and self.product is None and not self.answers_only:

@@ -1,5 +1,6 @@
 """Choose the size of an audit's pool, train it chunk by chunk, and say what it tells beyond the attacks on the product."""
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +51,9 @@ __all__ = [
 
 # Sizes a pool may have when time decides: a little more or less time does not change them.
 SIZES = (4, 8, 16, 32, 64)
-TOLD_SIZES = (4, 16, 64)  # whose time and memory are told before anything is trained
+TOLD_SIZES = (4, 8, 16, 64)  # whose time and memory are told before anything is trained
+# Models that are trained even if the usual minutes do not suffice: with fewer, LiRA has less than two models for each variance.
+USUAL_POOL = 8
 SHARE_OF_TIME = 0.4  # goes to the pool; attacks, insider and watching share the rest
 TOGETHER_GAIN = 4  # a network trained with others takes at most a quarter of the time it takes alone
 # Rates at which attacks on other models are stated.
@@ -101,7 +104,8 @@ class PoolSize:
             f"{f.models} models {f.seconds:.0f} s, {f.gigabytes:.2g} GB"
             for f in self.forecasts
         )
-        return f"A pool would take about: {sizes}. {self.models or 'No'} models are trained."
+        bound = " --minutes sets another bound." if self.forecasts else ""
+        return f"A pool would take about: {sizes}. {self.models or 'No'} models are trained.{bound}"
 
 
 def choose_pool(case: Case, answers: Answers, run: Run) -> PoolSize:
@@ -131,15 +135,25 @@ def choose_pool(case: Case, answers: Answers, run: Run) -> PoolSize:
             answers=answers.values.shape,
         )
         forecasts = [size(models) for models in SIZES]
+        effort = run.effort
+        fitting = largest_size(forecasts, seconds=effort.seconds, memory=effort.memory)
+        if effort.minutes is None:
+            usual = [each for each in forecasts if each.models <= USUAL_POOL]
+            needed = largest_size(usual, seconds=math.inf, memory=effort.memory)
+            fitting = max(fitting, needed)
         return PoolSize(
-            models=largest_size(
-                forecasts, seconds=60 * run.effort.minutes, memory=run.effort.memory
-            ),
+            models=fitting,
             chosen="by time",
             forecasts=tuple(size(models) for models in TOLD_SIZES),
         )
 
-    chosen = run.keep("pool/size", PoolSize, choose, depends=case.content)
+    effort = run.effort
+    chosen = run.keep(
+        "pool/size",
+        PoolSize,
+        choose,
+        depends=case.content + content_of(effort.minutes, effort.memory),
+    )
     run.say(chosen.sentence())
     return chosen
 

@@ -9,6 +9,7 @@ from reticent.product._protocols import (
     Predictor,
     Product,
     Regressor,
+    Remedy,
     Trainer,
     Watchable,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "Product",
     "Provenance",
     "Regressor",
+    "Remedy",
     "Trainer",
     "Watchable",
     "answers_of",

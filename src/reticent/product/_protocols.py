@@ -1,6 +1,7 @@
 """What reticent asks of products and trainers, and nothing more."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -13,7 +14,7 @@ from reticent.data import Table
 from reticent.product.internals import Internals
 from reticent.run import Content, Workers
 
-__all__ = ["Predictor", "Product", "Regressor", "Trainer", "Watchable"]
+__all__ = ["Predictor", "Product", "Regressor", "Remedy", "Trainer", "Watchable"]
 
 
 @runtime_checkable
@@ -180,6 +181,26 @@ class Trainer(Protocol):
     def watching(self) -> "Watchable | None":
         """Return the training in a form that can be watched step by step; None if it has no noisy steps."""
         ...
+
+    def remedies(self) -> "tuple[Remedy, ...]":
+        """Return what could make its products remember less; empty if nothing is known."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remedy:
+    """Something that could make a product remember less; whether it does is for an audit to say.
+
+    Parameters
+    ----------
+    words : str
+        What is changed: ``"larger leaves"``.
+    recipe : str
+        The trainer with that change; empty if it cannot be written down.
+    """
+
+    words: str
+    recipe: str = ""
 
 
 class Watchable(Protocol):

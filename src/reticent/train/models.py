@@ -15,9 +15,15 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from reticent.data import ColumnKind, Schema, Table
 from reticent.errors import InvalidPredictions, ReticentError, TrainerFailed
-from reticent.product import FittedProduct, FittedRegressor, declares_quantity
+from reticent.product import (
+    FittedProduct,
+    FittedRegressor,
+    Remedy,
+    declares_quantity,
+)
 from reticent.run import Content, code_of, content_of
 from reticent.train._plain import PlainTrainer
+from reticent.train.remedies import remedies_of_parameters
 
 __all__ = [
     "EstimatorTrainer",
@@ -197,6 +203,13 @@ class EstimatorTrainer(PlainTrainer):
             for name in names
         }
         return replace(table, features=table.features.assign(**numbered))
+
+    def remedies(self) -> tuple[Remedy, ...]:
+        """Return the recipe with larger leaves or stronger regularisation, if the estimator has such a parameter."""
+        estimator = self._seeded(0)
+        if not hasattr(estimator, "get_params"):
+            return ()
+        return remedies_of_parameters(estimator.get_params(deep=False), self.recipe)
 
     def _seeded(self, seed: int) -> Any:
         try:

@@ -22,6 +22,7 @@ from reticent.product import (
     Encoder,
     ModuleProduct,
     NetworkProduct,
+    Remedy,
     must_be_storable,
 )
 from reticent.run import Content, code_of, content_of
@@ -29,6 +30,7 @@ from reticent.train._plain import PlainTrainer, must_fit
 from reticent.train.memory import fitting_size, one_torch_thread
 from reticent.train.models import first_line
 from reticent.train.recipes import CROSS_ENTROPY, Network, Training
+from reticent.train.remedies import remedies_of_parameters
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -188,6 +190,10 @@ class NetworkTrainer(Stackable["Networks"]):
         """Whether products predict a quantity."""
         return self.network.quantity
 
+    def remedies(self) -> tuple[Remedy, ...]:
+        """Return the recipe with fewer epochs."""
+        return remedies_of_parameters({"epochs": self.network.epochs}, self.recipe)
+
     def train(self, table: Table, *, seed: int) -> NetworkProduct:
         """Return a network trained on all records of a table."""
         encoded, networks = self._trained(table, seed)
@@ -289,6 +295,10 @@ class ModuleTrainer(Stackable["Modules"]):
         content += code_of(self.make) if self.code is None else self.code
         loss = self.training.loss
         return content if loss == CROSS_ENTROPY else content + code_of(loss)
+
+    def remedies(self) -> tuple[Remedy, ...]:
+        """Return the recipe with fewer epochs."""
+        return remedies_of_parameters({"epochs": self.training.epochs}, self.recipe)
 
     def train(self, table: Table, *, seed: int) -> ModuleProduct:
         """Return a module trained on all records of a table.

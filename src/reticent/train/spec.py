@@ -48,6 +48,7 @@ _CAPABILITIES = (
     "guarantee",
     "must_be_storable",
     "watching",
+    "remedies",
 )
 
 _PACKAGES = ("sklearn", "xgboost")
