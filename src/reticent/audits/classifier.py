@@ -37,7 +37,9 @@ __all__ = ["CLASSIFIER", "ClassifierKind"]
 
 # Logits of probabilities nearer to 0 or 1 are not told apart: rounding of the answers decides there.
 CLIP = 1e-6
-ERROR_DIGITS = 2  # of the share of errors of a person with several records
+# Decimals of a person's share of errors: people with several records have many different shares, and a discrete
+# distribution can be estimated only if values repeat.
+ERROR_DIGITS = 2
 
 
 class ClassifierKind(Kind):
@@ -81,7 +83,7 @@ class ClassifierKind(Kind):
         )
 
     def can_learn_from(self, table: Table) -> bool:
-        """Whether every class has a record."""
+        """Return whether every class has a record."""
         return len(np.unique(table.target)) == len(table.classes)
 
     def challenge(

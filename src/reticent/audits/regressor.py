@@ -70,7 +70,7 @@ class RegressorKind(Kind):
         )
 
     def can_learn_from(self, table: Table) -> bool:
-        """Whether the target varies."""
+        """Return whether the target varies."""
         return len(np.unique(table.target)) > 1
 
     def challenge(

@@ -1,4 +1,4 @@
-"""What the commands share: the table, who carries out the work, bars on a terminal."""
+"""What the commands share: reading the table, workers, and progress on a terminal."""
 
 import importlib
 import importlib.util
@@ -47,7 +47,7 @@ def read_subject(
     if subject.table is None:
         if subject.target or group or subject.unit or subject.part:
             raise InvalidInput(
-                "columns are named but no table is; put the file after the command."
+                "columns are named but no table is; write the file after the command."
             )
         return builtin_table()
     if subject.target is None:
@@ -112,14 +112,14 @@ def own_object(text: str, role: str) -> Any:
 
 @dataclass(frozen=True)
 class Terminal:
-    """Somebody who watches, or nobody.
+    """Where progress is shown, or a stand-in that shows nothing.
 
     Parameters
     ----------
     watched : bool
-        Whether anybody does.
+        Whether anything is shown.
     tell : callable
-        Shows progress: stage, done, total, and perhaps a note.
+        Shows progress: stage, done, total, and optionally a note.
     say : callable
         Shows a sentence.
     """
@@ -131,7 +131,7 @@ class Terminal:
 
 @contextmanager
 def terminal(*, quiet: bool) -> Iterator[Terminal]:
-    """Show bars with the time left, and sentences, on a terminal's error stream; else nothing."""
+    """Show progress bars and sentences on the error stream if it is a terminal; otherwise nothing."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield Terminal(False, lambda *_: None, lambda _: None)
@@ -167,18 +167,18 @@ def running(
     quiet: bool,
     limits: "Limits | None" = None,
 ) -> Iterator[Run]:
-    """Yield how a command is carried out; what it has kept is removed by whoever saves the result.
+    """Yield the run of a command; whoever saves the result clears its store.
 
     Parameters
     ----------
     options : WorkerOptions
         Processes or a cluster.
     out : Path
-        Folder of the result, in which finished stages are kept on the way.
+        Folder of the result, in which finished stages are stored meanwhile.
     seed : int
-        Of the run.
+        Seed of the run.
     quiet : bool
-        Whether nothing is shown on the way.
+        Whether no progress is shown.
     limits : Limits, optional
         Time and memory.
     """

@@ -39,7 +39,7 @@ NEIGHBOURS = ("gradient", "mislabelled", "gower", "euclidean", "ssim")
 
 
 def run(options: IdentifyOptions) -> int:
-    """Watch a training, save what was found, print it; return the exit status."""
+    """Watch a training, save the result, print it; return the exit status."""
     relation = relation_of(options.relation)
     table = read_subject(options.subject)
     provenance = Provenance()
@@ -136,9 +136,10 @@ def _neighbour(options: IdentifyOptions) -> Neighbour:
         size = re.fullmatch(r"(\d+)x(\d+)", options.image or "")
         if size is None:
             raise InvalidInput(
-                f"ssim compares images, but their size is {options.image!r}; say it with --image, such as --image 28x28."
+                f"ssim compares images, but their size is {options.image!r}; give it with --image, such as --image 28x28."
             )
         shape = (int(size[1]), int(size[2]))
+        # Pixels of a table are bytes: SSIM scales its constants to their range.
         return Dissimilar(
             distance=StructuralSimilarity(shape=shape, dynamic_range=255.0)
         )

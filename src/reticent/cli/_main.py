@@ -21,6 +21,7 @@ from reticent.cli._options import (
 
 __all__ = ["app", "main"]
 
+# 70 is EX_SOFTWARE of sysexits.h; 130 is what shells report for Ctrl-C, 128 plus the number of SIGINT.
 INTERNAL_ERROR, INTERRUPTED = 70, 130
 
 app = typer.Typer(
@@ -39,12 +40,12 @@ def _root() -> None:
 
 
 def _command(name: str, options: type[Any], verb: str) -> None:
-    """Add a command: its options are the fields of a value, which is handed to a verb that is imported when it is called.
+    """Add a command whose options are the fields of a dataclass; its verb is imported only when the command is called.
 
     Parameters
     ----------
     name : str
-        As it is typed.
+        The name as it is typed.
     options : type
         A dataclass; its docstring is the command's help. Fields that are dataclasses themselves are flattened.
     verb : str

@@ -15,8 +15,10 @@ from reticent.run import write_text
 
 __all__ = ["run"]
 
-# Stops of the page's sliders, as factors of what was asked for.
+# Stops of the page's sliders, as factors of what was asked for. Each combination of stops is computed exactly, so
+# their number multiplies the time.
 FACTORS = (0.5, 1.0, 2.0)
+# Stops of the slider for the risk; what was asked for is added to them.
 STOPS = {
     "belief": (0.6, 0.75, 0.9, 0.99),
     "advantage": (0.05, 0.1, 0.2, 0.4),
@@ -46,6 +48,7 @@ def run(options: PlanOptions) -> int:
                 "the page has sliders for rows, batch and epochs, but steps and a rate were given; use --rows, --batch and --epochs with --html."
             )
         kind, limits = risk.kind, sorted({*STOPS[risk.kind], risk.limit})
+        # A stop that asks for no more than chance gives would need infinite noise.
         limits = [limit for limit in limits if kind != "tpr" or limit > fpr]
         limits = [limit for limit in limits if kind != "belief" or limit > risk.prior]
         rows = [max(1, round(f * options.rows)) for f in FACTORS]
@@ -92,5 +95,5 @@ def _course(options: PlanOptions) -> Course:
             rows=options.rows, batch=options.batch, epochs=options.epochs
         )
     raise InvalidInput(
-        "it is not said how long the training is; give --rows, --batch and --epochs, or --steps and --rate."
+        "the length of the training is not given; give --rows, --batch and --epochs, or --steps and --rate."
     )

@@ -97,7 +97,7 @@ def run_audit(
         gathered,
         judge_controls(scored, plan.policy, what=null.what),
         findings,
-        _Told(
+        _Background(
             claims=claims,
             epsilons=three_epsilons(claims, gathered.evidence, case),
             records=_records(case, gathered.evidence),
@@ -143,7 +143,7 @@ def outputs_dossier(
         gathered,
         judge_controls(scored, plan.policy, what=NULL_HALVES),
         findings,
-        _Told(
+        _Background(
             claims=claims,
             epsilons=three_epsilons(claims, evidence, None),
             records={
@@ -160,8 +160,8 @@ def outputs_dossier(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Told:
-    """What a dossier says beside evidence and decision."""
+class _Background:
+    """What a dossier contains besides evidence and decision."""
 
     claims: Claims
     epsilons: Epsilons | None
@@ -174,11 +174,11 @@ def _dossier(
     gathered: Gathered,
     controls: tuple[Control, ...],
     findings: Sequence[Finding],
-    told: _Told,
+    background: _Background,
     run: Run,
 ) -> Dossier:
     evidence, policy = gathered.evidence, plan.policy
-    statements = _statements(plan, gathered, told, run)
+    statements = _statements(plan, gathered, background, run)
     decision = decide(
         policy,
         statements,
@@ -199,29 +199,30 @@ def _dossier(
         controls=controls,
         findings=tuple(findings),
         policy=policy,
-        provenance=told.claims.provenance,
+        provenance=background.claims.provenance,
         seed=run.seed,
-        records=told.records,
+        records=background.records,
         subject=plan.subject,
-        repeat=told.repeat,
-        epsilons=told.epsilons,
-        watched=told.claims.watched,
+        repeat=background.repeat,
+        epsilons=background.epsilons,
+        watched=background.claims.watched,
         kind_sections=plan.kind.sections,
         own_sections=plan.own_sections,
     )
 
 
 def _statements(
-    plan: AuditPlan, gathered: Gathered, told: _Told, run: Run
+    plan: AuditPlan, gathered: Gathered, background: _Background, run: Run
 ) -> tuple[Statement, ...]:
-    """Return what every measure says, in the order of the measures."""
+    """Return the statement of every measure, in the order of the measures."""
+    records = background.records
     seen = Seen(
         evidence=gathered.evidence,
         scores=gathered.scores,
-        claim=told.claims.claim,
-        epsilons=told.epsilons,
-        was_watched=told.claims.watched is not None,
-        people_repeat=told.records["defender"] > told.records["member_units"],
+        claim=background.claims.claim,
+        epsilons=background.epsilons,
+        was_watched=background.claims.watched is not None,
+        people_repeat=records["defender"] > records["member_units"],
         confidence=plan.policy.confidence,
         statements=plan.policy.statements(plan.measures),
     )
@@ -242,7 +243,7 @@ def _statements(
 
 
 def _gaps(plan: AuditPlan, evidence: Evidence) -> list[Gap]:
-    """Return what was not looked at: silence is not safety."""
+    """Return the attacks that failed, were skipped or are missing, which rule out a release."""
     gaps = [
         Gap(
             reason=f"The attack {failure.name!r} failed ({failure.why}), so what it would have found is not known.",

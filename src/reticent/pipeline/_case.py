@@ -25,7 +25,7 @@ class Case:
     split : Split
         Members, non-members, and perhaps others.
     seed : int
-        Of the run.
+        Seed of the run.
     """
 
     plan: AuditPlan
@@ -63,12 +63,12 @@ class Case:
 
     @cached_property
     def known(self) -> NDArray[np.bool_]:
-        """Records that a product which looks them up would know: members, and non-members that are equal to one."""
+        """The records that a look-up table of the members would find: members, and non-members identical to one."""
         return np.isin(self.both.row_hashes, self.split.defender.row_hashes)
 
     @property
     def data_content(self) -> Content:
-        """What stages depend on that look at the records alone."""
+        """What the stages that look at the records alone depend on."""
         parts = (self.split.defender, self.split.reserved, self.split.auxiliary)
         fingerprints = ["none" if p is None else p.fingerprint for p in parts]
         return content_of(*fingerprints, self.seed)

@@ -22,22 +22,27 @@ from reticent.train import guarantee_of
 
 __all__ = ["Claims", "examine_claims", "stated_claims", "three_epsilons"]
 
-MOST_WATCHED = 50  # trainings that are watched if time allows and none are asked for
-# Of the time of the audit that watching may take, however little the rest has left.
+# Trainings that are watched if time allows and no number is asked for: some dozens bring the bound within a tenth of
+# the exact epsilon (decision 0022).
+MOST_WATCHED = 50
+# Share of the audit's time that watching may take in any case, even if the earlier stages have used up all of it:
+# a claim that was never put to the test would be the weakest part of the report.
 LEAST_SHARE_OF_TIME = 0.2
-LARGEST_EXPONENT = 500  # the exponential of a larger number is too large to be one
+# math.exp overflows above 709. What attacks can show grows with the logarithm of the number of records only, so no
+# audit of real size comes near this.
+LARGEST_EXPONENT = 500
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claims:
-    """What somebody says of a product's privacy, and what watching its training shows.
+    """What is claimed about a product's privacy, and what watching its training shows.
 
     Parameters
     ----------
     provenance : Provenance
         Where the product comes from, its claim and guarantee included.
     watched : Identification or None
-        What an adversary that watched the training found out.
+        What an adversary who watched the training found out.
     """
 
     provenance: Provenance
@@ -57,7 +62,7 @@ class Claims:
 
     @property
     def vulnerability_bound(self) -> float | None:
-        """The largest vulnerability that the claim allows; exact, delta included, if a guarantee goes with it."""
+        """The largest vulnerability that the claim allows; exact, with delta, if there is a guarantee."""
         claim, guarantee = self.claim, self.provenance.guarantee
         if guarantee is not None and guarantee.holds:
             return guarantee.advantage
@@ -136,7 +141,7 @@ def three_epsilons(
 ) -> Epsilons | None:
     """Return the three epsilons; None if nothing is claimed.
 
-    Audited is what an adversary that watched the training has shown, or else what the attacks on the product have.
+    The audited epsilon is what an adversary who watched the training has shown, or else what the attacks on the product have.
 
     Parameters
     ----------
@@ -177,10 +182,10 @@ def three_epsilons(
 
 
 def _at_delta(shown: float, delta: float, ceiling: float) -> float:
-    """Return what an epsilon shown for delta 0 is worth at a delta.
+    """Return the lower bound at a delta that follows from one shown for delta 0.
 
     A true-positive rate is at most e^epsilon times the false-positive rate plus delta, and no false-positive rate
-    below e^-ceiling can be shown.
+    below e^-ceiling can be shown. So the bound falls by at most delta e^ceiling before the logarithm is taken.
     """
     if delta == 0 or shown > LARGEST_EXPONENT:
         return shown
@@ -189,7 +194,7 @@ def _at_delta(shown: float, delta: float, ceiling: float) -> float:
 
 
 def _proven(claims: Claims, case: Case | None) -> tuple[float | None, str]:
-    """Return what the recipe guarantees, worked out again, and how; None if it is not known."""
+    """Return the epsilon that the recipe guarantees, computed here, and how; None if it is not known."""
     guarantee, watched = claims.provenance.guarantee, claims.watched
     trainer = None if case is None else case.plan.trainer
     watchable = None if trainer is None else trainer.watching()

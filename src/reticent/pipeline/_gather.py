@@ -46,9 +46,9 @@ __all__ = ["Gathered", "Heard", "do_all", "gather", "posterior_of"]
 
 T = TypeVar("T")
 FEWEST_PER_BIN = (
-    20  # people in a bin of the calibration: fewer would say too much of each
+    20  # people in a bin of the calibration: fewer would reveal single people
 )
-MOST_BINS = 10
+MOST_BINS = 10  # customary for calibration curves
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class Heard:
     insider : InsiderEvidence or None
         The retraining attacker.
     pool : PoolEvidence or None
-        What many models tell.
+        Evidence from many models of the same recipe.
     vulnerability_bound : float or None
         The largest vulnerability that the claimed epsilon allows.
     groups : array of object or None
@@ -134,7 +134,7 @@ def gather(
     """
     if not scored.attacks:
         raise InvalidInput(
-            "no attack could be run, so nothing is known about the product; see to it that at least one attack has what it needs."
+            "no attack could be run, so nothing is known about the product; make sure that at least one attack has what it needs."
         )
     work = _Work(plan=plan, arena=arena, scored=scored, heard=heard, run=run)
     kind, sides, challenge = plan.kind, work.sides, arena.product.challenge

@@ -18,10 +18,9 @@ from reticent.train import proven_epsilon
 
 __all__ = ["WatchPlan", "run_identification"]
 
-RUNS_PER_CHUNK = 50  # runs that are kept together: an interruption loses no more
-RUNS_PER_CHUNK_IF_SHORT = (
-    10  # the same where time is short, to stop soon after it is up
-)
+RUNS_PER_CHUNK = 50  # runs that are stored together: an interruption loses no more
+# The same where time is limited, because the clock is looked at between chunks only.
+RUNS_PER_CHUNK_IF_SHORT = 10
 NOT_DP = "empirical, not DP"
 
 
@@ -49,15 +48,15 @@ class WatchPlan:
     claimed_by : str
         Who claims it.
     delta : float, optional
-        By default 1 / (10 rows).
+        Probability of failure at which epsilon is stated; by default 1 / (10 rows).
     belief : float
-        Belief in the truth of which is counted how often it is exceeded.
+        The share of runs in which the belief in the truth exceeds this value is reported.
     level : float
         Confidence.
     seconds : float, optional
-        After so long no further chunk of runs is begun.
+        Time after which no further chunk of runs is started; without it all runs are watched.
     subject, repeat
-        For the report.
+        Names and the repeating command, for the report.
     """
 
     trainer: Watchable
@@ -109,14 +108,14 @@ def run_identification(
     outside: Table | None = None,
     run: Run | None = None,
 ) -> Identification:
-    """Watch a training and say what an adversary that sees every step comes to believe.
+    """Watch a training and return what an adversary who sees every step comes to believe.
 
     Parameters
     ----------
     table : Table
         The records of the first table.
     plan : WatchPlan
-        How.
+        How the training is watched.
     outside : Table, optional
         Records from which the other one is taken, for replace-one.
     run : Run, optional

@@ -23,12 +23,13 @@ __all__ = ["LOOKS", "play_insider"]
 
 # Numbers of rounds after which the interval may be looked at; each look is paid for.
 LOOKS = (8, 16, 32, 64, 100)
-USUAL_LIMIT = (
-    0.9  # on which side of it the insider's privacy lies, if no policy sets another
-)
-# Shares of the time: of what the rest has left, but of the whole at least so much.
+# Rounds stop once the insider's privacy lies on one side of a limit; this one, the default policy's limit on privacy
+# (decision 0008), is used where the policy sets none.
+USUAL_LIMIT = 0.9
+# The insider may use most of the time that the earlier stages have left, but always a quarter of the whole: a stage
+# that ran late must not silence the strongest attacker.
 SHARE_OF_REST, LEAST_SHARE = 0.8, 0.25
-SHORTEST = 1e-4  # seconds that one training takes at least, for planning
+SHORTEST = 1e-4  # seconds per training that planning assumes at least, because a clock may show 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,7 +179,7 @@ def plan_rounds(
     one : float
         Seconds that one training takes.
     seconds : float
-        Of the insider.
+        Time of the insider.
     most_rounds : int
         Largest number per regime.
     workers : int

@@ -60,11 +60,11 @@ class Search:
     outside : Table or None
         Records of which one may stand in the place of another; None if the second table lacks the record.
     trainer : Watchable
-        Whose gradients count.
+        The training whose gradients are compared.
     seed : int
-        Of the initial weights.
+        Seed of the initial weights.
     rng : numpy.random.Generator
-        Of samples.
+        Draws the samples.
     """
 
     table: Table
@@ -206,13 +206,13 @@ def choose(
     neighbour : Neighbour
         Which record is wanted.
     trainer : Watchable
-        Whose gradients count.
+        The training whose gradients are compared.
     relation : Relation
         Whether the second table lacks the record or holds another in its place.
     outside : Table or None
         Where that other one is taken from.
     seed : int
-        Of samples and initial weights.
+        Seed of samples and initial weights.
 
     Raises
     ------

@@ -50,16 +50,22 @@ __all__ = [
 
 # Sizes a pool may have when time decides: a little more or less time does not change them.
 SIZES = (4, 8, 16, 32, 64)
-TOLD_SIZES = (4, 16, 64)  # whose time and memory are told before anything is trained
-SHARE_OF_TIME = 0.4  # goes to the pool; attacks, insider and watching share the rest
-TOGETHER_GAIN = 4  # a network trained with others takes at most a quarter of the time it takes alone
-# Rates at which attacks on other models are stated.
+FORECAST_SIZES = (4, 16, 64)  # whose time and memory are shown before training starts
+# Share of the audit's time for the pool; attacks, insider and watching share the rest (decision 0012).
+SHARE_OF_TIME = 0.4
+# Where many models are trained in one pass, a model takes at most a quarter of the time it takes alone (decision 0012).
+TOGETHER_GAIN = 4
+# False-positive rates at which attacks on other models are stated: one in a hundred and one in a thousand.
 RATES = (0.01, 0.001)
-SHARES = (0.5, 0.9, 0.99, 0.999)  # of people, whose effective privacy loss is stated
-FEWEST_BEYOND = 5  # people that must lie beyond a quantile for it to be stated
-FEWEST_PAIRS = 3  # independent models that a comparison of groups needs
-MOST_TARGETS = 64
-CERTAIN = 1e-12  # posteriors nearer to 0 or 1 than this count as this
+SHARES = (0.5, 0.9, 0.99, 0.999)  # quantiles of the effective privacy loss over people
+# A quantile is stated only if so many people lie beyond it; fewer would be a statement about single people.
+FEWEST_BEYOND = 5
+# Pairs of models that a comparison of groups needs: with two, the variance between them has one degree of freedom.
+FEWEST_PAIRS = 3
+MOST_TARGETS = SIZES[-1]  # all models of the largest pool that time chooses
+CERTAIN = (
+    1e-12  # posteriors nearer to 0 or 1 count as this, so that log-odds stay finite
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,9 +123,8 @@ def choose_pool(case: Case, answers: Answers, run: Run) -> PoolSize:
 
     def choose() -> PoolSize:
         seconds = answers.seconds
-        if (
-            seconds == 0
-        ):  # the product came from elsewhere: train one to know how long it takes
+        # A product made elsewhere has no training time, so one is trained to measure it.
+        if seconds == 0:
             started = time.perf_counter()
             trainer.train(case.split.defender, seed=train_seed(run.seed))
             seconds = time.perf_counter() - started
@@ -136,7 +141,7 @@ def choose_pool(case: Case, answers: Answers, run: Run) -> PoolSize:
                 forecasts, seconds=60 * run.effort.minutes, memory=run.effort.memory
             ),
             chosen="by time",
-            forecasts=tuple(size(models) for models in TOLD_SIZES),
+            forecasts=tuple(size(models) for models in FORECAST_SIZES),
         )
 
     chosen = run.keep("pool/size", PoolSize, choose, depends=case.content)
@@ -154,7 +159,7 @@ def largest_size(
     forecasts : sequence of PoolForecast
         What each size would take.
     seconds : float
-        Of the whole audit, of which the pool has a share.
+        Time of the whole audit, of which the pool has a share.
     memory : float
         Gigabytes.
     """
@@ -248,7 +253,7 @@ def train_pool(case: Case, size: PoolSize, width: int, run: Run) -> Any:
             seeds=seeds,
             memory=memory,
         ),
-        depends=[case.content + content_of(its.start, its.stop) for its in chunks],
+        depends=[case.content + content_of(c.start, c.stop) for c in chunks],
     )
     return case.kind.pool(masks, np.concatenate(answers), table)
 
@@ -264,15 +269,15 @@ class _Training:
     memory: float
 
 
-def _train_chunk(shared: _Training, its: slice) -> NDArray[np.float32]:
+def _train_chunk(shared: _Training, chunk: slice) -> NDArray[np.float32]:
     return shared.trainer.train_many(
-        shared.table, shared.masks[its], shared.seeds[its], memory=shared.memory
+        shared.table, shared.masks[chunk], shared.seeds[chunk], memory=shared.memory
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class People:
-    """What is known of people beside their scores.
+    """What is known about people besides their scores.
 
     Parameters
     ----------
@@ -466,11 +471,11 @@ def _disparity(
     if len(large) < 2:
         return None
     names = groups[sides.first].astype(str)
-    its = np.isin(names, large)
+    is_large = np.isin(names, large)
     comparison = crossed(
-        scores[:, its] > 0,  # a likelihood ratio above 1
-        masks[:, its],
-        names[its],
+        scores[:, is_large] > 0,  # a likelihood ratio above 1
+        masks[:, is_large],
+        names[is_large],
         clusters=pairs,
         level=policy.confidence,
     )

@@ -120,7 +120,7 @@ class Risk:
         if len(asked) != 1:
             named = " and ".join(asked) or "none"
             raise InvalidInput(
-                f"a plan has one target, but {named} is given; choose one of belief, advantage, tpr with fpr, or epsilon."
+                f"a plan has exactly one target, got {named}; choose one of belief, advantage, tpr with fpr, or epsilon."
             )
         return next(iter(asked.items()))
 

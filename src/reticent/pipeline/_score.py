@@ -174,7 +174,7 @@ def score_all(plan: AuditPlan, arena: Arena, run: Run) -> Scored:
     Parameters
     ----------
     plan : AuditPlan
-        Which attacks.
+        The attacks.
     arena : Arena
         The three products.
     run : Run
@@ -201,7 +201,7 @@ def _chosen(
     usual = plan.kind.available(has)
     if plan.attacks is not None:
         usual = tuple(attack for attack in plan.attacks if attack.needs <= has)
-    own = tuple(attack for attack in plan.own_attacks if attack.needs <= has)
+    from_user = tuple(attack for attack in plan.own_attacks if attack.needs <= has)
     unmet = tuple(
         AttackSkipped(
             name=attack.name,
@@ -210,7 +210,7 @@ def _chosen(
         for attack in plan.own_attacks
         if not attack.needs <= has
     )
-    return (*usual, *own), unmet
+    return (*usual, *from_user), unmet
 
 
 def _in_time(

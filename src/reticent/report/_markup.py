@@ -136,6 +136,6 @@ def _elements() -> Any:
 
 
 def _element(name: str, *arguments: object) -> Markup:
-    made = getattr(_elements(), name)(*arguments)
-    assert isinstance(made, Markup), "macros of an escaping environment return Markup"
-    return made
+    markup = getattr(_elements(), name)(*arguments)
+    assert isinstance(markup, Markup), "macros of an escaping environment return Markup"
+    return markup

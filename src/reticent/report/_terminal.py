@@ -42,11 +42,11 @@ def visible(words: object) -> str:
 
 def paragraph(*sentences: str, style: str = "") -> RenderableType | None:
     """Return sentences, each on lines of its own; None if all are empty."""
-    said = [sentence for sentence in sentences if sentence]
-    if not said:
+    nonempty = [sentence for sentence in sentences if sentence]
+    if not nonempty:
         return None
     return Group(
-        *(Padding(Text(visible(words), style=style), (0, 2)) for words in said)
+        *(Padding(Text(visible(words), style=style), (0, 2)) for words in nonempty)
     )
 
 

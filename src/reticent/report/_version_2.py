@@ -204,8 +204,8 @@ def _attack(attack: Mapping[str, Any]) -> dict[str, Any]:
         family = "looks inside"
     elif name in _TRAIN_OTHERS:
         family = "trains others"
-    kept = {key: value for key, value in attack.items() if key != "threat"}
-    return kept | {"family": family}
+    fields = {key: value for key, value in attack.items() if key != "threat"}
+    return fields | {"family": family}
 
 
 def _policy(policy: Mapping[str, Any]) -> dict[str, Any]:
@@ -237,12 +237,13 @@ def _infinite(value: Any) -> Any:
         return [_infinite(item) for item in value]
     if not isinstance(value, dict):
         return value
-    made = {key: _infinite(item) for key, item in value.items()}
-    if {"value", "low", "high", "level"} <= set(made):
-        low = "Infinity" if made["value"] is None else "-Infinity"
+    converted = {key: _infinite(item) for key, item in value.items()}
+    if {"value", "low", "high", "level"} <= set(converted):
+        # An estimate without a value is infinite as a whole; one with a value lacks its lower end.
+        low = "Infinity" if converted["value"] is None else "-Infinity"
         ends = {"value": "Infinity", "low": low, "high": "Infinity"}
-        made |= {key: end for key, end in ends.items() if made[key] is None}
+        converted |= {key: end for key, end in ends.items() if converted[key] is None}
     for key in ("ceiling", "epsilon_ceiling"):
-        if key in made and made[key] is None:
-            made[key] = "Infinity"
-    return made
+        if key in converted and converted[key] is None:
+            converted[key] = "Infinity"
+    return converted

@@ -51,7 +51,7 @@ def decode(kind: Any, value: Any, at: tuple[str | int, ...] = ()) -> Any:
     value : object
         The JSON value.
     at : tuple of str and int
-        Where in the whole it stands, for the sentence that refuses it.
+        Its place in the whole, for the error.
 
     Raises
     ------

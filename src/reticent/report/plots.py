@@ -37,14 +37,14 @@ def rows_plot(
     right: int = 28,
     ruled: float = MARK,
 ) -> Plot:
-    """Return an empty drawing with one row a name; names stand above their marks, so they may be long.
+    """Return an empty drawing with one row per name; names stand above their marks, so they may be long.
 
     Parameters
     ----------
     rows : int
         Number of rows.
     label, title : str
-        Of the axis below, and for a screen reader.
+        Label of the axis below, and title for a screen reader.
     ends : tuple of float
         Ends of the axis.
     pitch : int

@@ -42,7 +42,7 @@ class EpsilonsSection:
 
 
 def refuted_sentence(epsilons: Epsilons) -> str:
-    """Return what the three say together."""
+    """Return in one sentence whether the claimed epsilon is refuted."""
     shown = epsilon_words(epsilons.audited.low)
     level = percent(epsilons.audited.level)
     if epsilons.claimed is None:
@@ -98,10 +98,10 @@ def epsilons_block(epsilons: Epsilons, verdict: str = "") -> Markup:
 
 def epsilons_text(epsilons: Epsilons) -> RenderableType:
     """Return the three for a terminal."""
-    said = paragraph(
+    conditions = paragraph(
         f"Stated at delta {epsilons.delta:.2g} for {epsilons.relation} neighbours."
     )
-    return stack(said, grid(HEADS, _rows(epsilons), ragged=True))
+    return stack(conditions, grid(HEADS, _rows(epsilons), ragged=True))
 
 
 def _rows(epsilons: Epsilons) -> list[tuple[str, str, str]]:

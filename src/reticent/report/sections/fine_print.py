@@ -20,12 +20,12 @@ class FinePrintSection:
         """Return a list of sentences."""
         evidence, records = dossier.evidence, dossier.records
         limits = dossier.decision.limits
-        kept = sum(check.outcome == Outcome.KEPT for check in limits)
+        kept_limits = sum(check.outcome == Outcome.KEPT for check in limits)
         return listed(
             [
                 f"{records['defender']:,} records trained the product, {records['reserved']:,} were reserved, {records['auxiliary']:,} are auxiliary; "
                 f"statistics count people ({evidence.members:,} and {evidence.nonmembers:,}), not rows.",
-                f"{kept} of {len(limits)} limits are kept with confidence. Intervals cover the draw of records for this very product, not re-runs of "
+                f"{kept_limits} of {len(limits)} limits are kept with confidence. Intervals cover the draw of records for this very product, not re-runs of "
                 f"its training{_exceptions_to_coverage(dossier)}.",
                 f"The attacks show an epsilon of at least {evidence.epsilon.low:.2f}; on so many records no attack could have shown more than "
                 f"{evidence.epsilon_ceiling:.2f}.",

@@ -21,7 +21,8 @@ __all__ = [
 ]
 
 _SIDES = (("member", "members"), ("other", "non-members"))
-# Below this p-value predictions are said to depart from what came true.
+# p-value below which the report says that predictions depart from what came true; five in a hundred correct audits
+# would be too many for a sentence that casts doubt on the attack.
 _DEPARTS = 0.01
 
 

@@ -52,13 +52,13 @@ class PoolSection:
                 narrow=narrow,
             )
 
-        said = paragraph(
+        words = paragraph(
             pool_words(pool),
             "Each was attacked in the product's place; these intervals cover other runs of the trainer, too."
             if pool.targets
             else "",
         )
-        return stack(said, Fitting(make) if pool.targets else None)
+        return stack(words, Fitting(make) if pool.targets else None)
 
 
 def pool_words(pool: PoolEvidence) -> str:

@@ -26,7 +26,7 @@ WHO = (
     "that the training releases on its way. Nobody who sees only the finished model knows more."
 )
 HEADS = ("", "found", "the mechanism allows")
-_DEPARTS = 0.01  # below this p-value a departure is said
+_DEPARTS = 0.01  # p-value below which the notes speak of a departure
 
 
 class WatchedSection:
@@ -35,7 +35,7 @@ class WatchedSection:
     title = "What an adversary that watches every step finds out"
 
     def html(self, dossier: Dossier) -> Markup | None:
-        """Return beliefs against what the mechanism allows; None if nothing was watched."""
+        """Return the beliefs beside what the mechanism allows; None if nothing was watched."""
         return None if dossier.watched is None else watched_block(dossier.watched)
 
     def text(self, dossier: Dossier) -> RenderableType | None:
