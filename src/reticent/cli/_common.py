@@ -69,6 +69,7 @@ def find_own_modules() -> None:
     """Let `module:function` name a file of the folder the command was typed in."""
     here = str(Path.cwd())
     if here not in sys.path:
+        # First, as Python itself does for a script: the user's file wins over an installed module of the same name.
         sys.path.insert(0, here)
 
 
@@ -91,6 +92,7 @@ def own_object(text: str, role: str) -> Any:
     try:
         module = importlib.import_module(module_name)
     except Exception as error:  # the user's module may raise anything
+        # One line of moderate length: the message of somebody else's module may be a page.
         reason = " ".join(str(error).split())[:200]
         raise InvalidSpec(
             f"the module {module_name!r} of the {role} {text!r} cannot be imported ({type(error).__name__}: {reason}); run reticent "
@@ -134,6 +136,7 @@ def terminal(*, quiet: bool) -> Iterator[Terminal]:
     """Show progress bars and sentences on the error stream if it is a terminal; otherwise nothing."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
+        # A pipe or a log gets no bars, and --json gets nothing but JSON.
         yield Terminal(False, lambda *_: None, lambda _: None)
         return
     bars = Progress(
@@ -143,6 +146,7 @@ def terminal(*, quiet: bool) -> Iterator[Terminal]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
         console=console,
+        # Bars vanish at the end, so that the report stands alone.
         transient=True,
     )
     tasks: dict[str, TaskID] = {}
@@ -222,11 +226,13 @@ def _workers(options: WorkerOptions, named: str) -> Workers:
 def _own_files(named: str) -> Iterator[Path]:
     """Yield the single-file modules of the user's own that ``module:name`` in a text reaches, for workers elsewhere."""
     modules: dict[str, None] = {}
+    # Texts such as module:Class may stand inside a longer recipe, so they are searched for.
     for name in re.findall(r"([A-Za-z_]\w*):[A-Za-z_]", named):
         for part in code_of(name).parts:
             modules[part.partition(":")[0]] = None
     for module in modules:
         spec = importlib.util.find_spec(module)
+        # Dask sends single files; a package must be installed on the workers.
         if spec is not None and spec.origin is not None and "." not in module:
             yield Path(spec.origin)
 

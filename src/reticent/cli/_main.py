@@ -29,7 +29,9 @@ app = typer.Typer(
     help="May this model be released? Attack it, measure with intervals, decide by a policy.",
     no_args_is_help=True,
     add_completion=False,
+    # Rich's tracebacks may show local variables, and these may hold records.
     pretty_exceptions_enable=False,
+    # Brackets in help texts are brackets, not markup.
     rich_markup_mode=None,
 )
 
@@ -61,6 +63,7 @@ def _command(name: str, options: type[Any], verb: str) -> None:
         raise typer.Exit(status)
 
     parameters = list(_parameters(options))
+    # typer reads names, types and help from the signature, so the fields become its parameters.
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     run.__doc__ = options.__doc__
@@ -112,6 +115,7 @@ def main() -> None:
 
     An unexpected error must not look like a refusal (1), so it exits with 70.
     """
+    # Imported here: `reticent --help` must not wait for the libraries.
     from reticent.errors import ReticentError
 
     try:

@@ -33,6 +33,7 @@ def run(options: PlanOptions) -> int:
     target = risk.target(options.rows)
     course = _course(options)
     delta, relation = risk.delta_for(options.rows), risk.neighbours
+    # The rate at which the default policy limits the true-positive rate (decision 0008).
     fpr = risk.fpr if risk.fpr is not None else 0.001
     planned = make_plan(
         target,
@@ -51,6 +52,7 @@ def run(options: PlanOptions) -> int:
         # A stop that asks for no more than chance gives would need infinite noise.
         limits = [limit for limit in limits if kind != "tpr" or limit > fpr]
         limits = [limit for limit in limits if kind != "belief" or limit > risk.prior]
+        # Small tables may round to nothing, and a training has at least one row.
         rows = [max(1, round(f * options.rows)) for f in FACTORS]
         batches = [max(1, round(f * options.batch)) for f in FACTORS]
         epochs = [f * options.epochs for f in FACTORS]

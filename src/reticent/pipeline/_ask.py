@@ -55,6 +55,7 @@ def ask_product(case: Case, run: Run) -> tuple[Answers, Product | None]:
         product = as_product(
             plan.trainer.train(case.split.defender, seed=train_seed(run.seed))
         )
+        # Only the training is timed, not the queries: pool and insider plan their trainings by it.
         seconds = time.perf_counter() - started
         trained.append(product)
         return replace(case.kind.ask(product, case.both), seconds=seconds)
@@ -74,6 +75,7 @@ def training_findings(answers: Answers) -> tuple[Finding, ...]:
             if " " in warning
             else f"the trainer gave a {warning}; run it outside reticent to read it.",
         )
+        # A bare class name is all that is known of a foreign warning: its message could quote cells of the table.
         for warning in answers.warnings[:MOST_WARNINGS]
     ]
     if not answers.exact:
@@ -123,5 +125,6 @@ def ask_null(case: Case, answers: Answers, run: Run) -> Null:
                 rows=None,
             )
     run.tell("training the product", 2, 2)
+    # Neither half was trained on, so whatever tells them apart is not membership.
     rows = np.flatnonzero(~case.sides.tags)
     return Null(answers=answers.take(rows), what=NULL_HALVES, rows=rows)

@@ -73,7 +73,10 @@ def run_audit(
     findings = [*look_at_data(case, run), *what_is_not_kept(case, run)]
     answers, product = ask_product(case, run)
     findings += training_findings(answers)
+    # The control is asked before anything is attacked, so that its choice cannot depend on a result.
     null = ask_null(case, answers, run)
+    # The size of the pool follows from time and memory alone and is fixed here, before any score exists (decision
+    # 0012).
     size = choose_pool(case, answers, run)
     findings += size.findings()
     pool = train_pool(case, size, answers.values.shape[1], run)
@@ -82,6 +85,7 @@ def run_audit(
     groups = case.both.groups
     people = People(posterior=posterior_of(plan.kind, scored)[0], groups=groups)
     pool_evidence = measure_pool(plan, arena, size, people, run)
+    # After the attacks of the outsider: the insider takes what time they have left, and at least its own share.
     insider = play_insider(case, answers, run)
     claims = examine_claims(case, table, run)
     heard = Heard(
@@ -135,6 +139,7 @@ def outputs_dossier(
     arena = Arena.of_outputs(plan.kind, challenge, tags, run=run)
     scored = score_all(plan, arena, run)
     claims = Claims(provenance=plan.provenance)
+    # Without a trainer there is neither a pool nor an insider, and nothing to watch.
     heard = Heard(vulnerability_bound=claims.vulnerability_bound)
     gathered = gather(plan, arena, scored, heard, run)
     evidence = gathered.evidence
@@ -187,6 +192,7 @@ def _dossier(
         gaps=_gaps(plan, evidence),
     )
     warnings: tuple[str, ...] = ()
+    # The policy does not weigh the insider, but the reader must still learn what one could do (decision 0008).
     if not policy.decides("insider"):
         warnings = (insider_warning(evidence.insider),)
     return Dossier(
@@ -260,6 +266,7 @@ def _gaps(plan: AuditPlan, evidence: Evidence) -> list[Gap]:
     ]
     ran = {attack.name for attack in evidence.attacks}
     ran |= {INSIDER_ATTACK} if evidence.insider is not None else set()
+    # Attacks that failed or were skipped have a gap already and are not counted as missing again.
     known = {failure.name for failure in evidence.failed}
     known |= {skip.name for skip in evidence.skipped}
     for name in plan.policy.required(plan.kind.name):
@@ -290,6 +297,7 @@ def _repeat(plan: AuditPlan, size: PoolSize) -> str:
     """Return the line that repeats the audit; it names the size of a pool that time has chosen."""
     if size.chosen == "asked for" or not plan.repeat:
         return plan.repeat
+    # A Python call ends with a parenthesis, a command line does not.
     if plan.repeat.endswith(")"):
         return f"{plan.repeat[:-1]}, pool={size.models})"
     return f"{plan.repeat} --pool {size.models}"
@@ -300,6 +308,7 @@ def _per_record(gathered: Gathered, sides: Sides, ids: NDArray[np.int64]) -> Per
     wins = pair_wins(scores[sides.unit_tags], scores[~sides.unit_tags])
     privacy = np.empty(len(scores))
     privacy[sides.unit_tags] = individual_privacy(wins)
+    # A non-member is compared with all members in the same way: what it loses is a false alarm about it.
     privacy[~sides.unit_tags] = np.minimum(2 * (1 - wins.nonmembers), 1.0)
     posterior = np.full(len(scores), np.nan)
     if gathered.posterior is not None:

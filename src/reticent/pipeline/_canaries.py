@@ -143,6 +143,7 @@ def audit_in_one_run(
     takes_part = np.concatenate([np.ones(len(rest), dtype=bool), coins])
     order = stream(seed, "canaries/order").permutation(len(whole))
     training = whole.take(order[takes_part[order]])
+    # A stream of its own: a trainer that shares the coins' stream could leak them through its weights.
     product = trainer.train(training, seed=seed_for(seed, "canaries/train"))
     # Ranks: tied scores stand in the order of the canaries, which was drawn without the coins.
     scores = _ranks(_log_odds(product, planted))
@@ -156,6 +157,7 @@ def audit_in_one_run(
         gaussian=one_run_lower_bound(scores, coins, level=level, delta=delta),
         gaussian_ceiling=one_run_ceiling(canaries, level=level, delta=delta),
         any_form=replace(
+            # The prior is that of the fair coins.
             epsilon_lower_bound(inside, outside, level=level, delta=delta, prior=0.5),
             covers="trainer",
         ),
@@ -182,6 +184,7 @@ def _planted(
         )
     drawn = rng.permutation(len(table))
     originals = table.take(drawn[:canaries])
+    # In the table's own order, so that the rest does not depend on how the canaries were drawn.
     rest = table.take(np.sort(drawn[canaries:]))
     absent = set(range(classes)) - set(rest.target.tolist())
     if absent:
@@ -189,6 +192,7 @@ def _planted(
             f"no record of the class {table.classes[min(absent)]!r} is left beside {canaries} canaries, so no trainer can learn it; ask "
             "for fewer canaries."
         )
+    # A shift of 1 to c - 1 reaches every class but the true one, each with the same probability.
     wrong = (originals.target + rng.integers(1, classes, size=canaries)) % classes
     # Each canary counts as a new person, because its coin is tossed independently of the original's other rows.
     units = table.units.max() + 1 + np.arange(canaries, dtype=np.int64)

@@ -64,6 +64,7 @@ class Claims:
     def vulnerability_bound(self) -> float | None:
         """The largest vulnerability that the claim allows; exact, with delta, if there is a guarantee."""
         claim, guarantee = self.claim, self.provenance.guarantee
+        # The exact trade-off curve gives a smaller bound than the formula for (epsilon, delta).
         if guarantee is not None and guarantee.holds:
             return guarantee.advantage
         return None if claim is None else vulnerability_bound(claim.epsilon)
@@ -83,6 +84,7 @@ def examine_claims(case: Case, table: Table, run: Run) -> Claims:
     """
     claims = stated_claims(case, table)
     plan = case.plan
+    # What was watched before is not watched again; another library may have run that training.
     if plan.watched is not None:
         return replace(claims, watched=plan.watched)
     watchable = None if plan.trainer is None else plan.trainer.watching()
@@ -94,6 +96,7 @@ def examine_claims(case: Case, table: Table, run: Run) -> Claims:
     if plan.watch is None:
         least = LEAST_SHARE_OF_TIME * 60 * run.effort.minutes
         left = max(run.effort.seconds_left, least)
+        # The deadline is hard; the planned minutes are not.
         seconds = min(left, run.effort.seconds_to_deadline)
     watch = WatchPlan(
         trainer=watchable,
@@ -115,6 +118,7 @@ def stated_claims(case: Case, table: Table) -> Claims:
     """Return what the provenance, the recipe and the caller say of the product's privacy."""
     plan, stated = case.plan, case.plan.provenance
     guarantee = stated.guarantee
+    # Of a product made here the guarantee is computed, of one made elsewhere it is what its file states.
     if plan.product is None and plan.trainer is not None:
         guarantee = plan.trainer.guarantee(len(case.split.defender))
     claimed = plan.claimed_epsilon
@@ -160,6 +164,7 @@ def three_epsilons(
     proven, says = _proven(claims, case)
     if watched is not None:
         return replace(watched.epsilons, claimed=claimed, proven=proven, proven_by=says)
+    # A bare epsilon is taken at its word, as pure differential privacy.
     delta = 0.0 if guarantee is None else guarantee.delta
     shown = _at_delta(evidence.epsilon.low, delta, evidence.epsilon_ceiling)
     return Epsilons(
@@ -172,6 +177,7 @@ def three_epsilons(
         audited=Estimate(
             value=shown,
             low=shown,
+            # A lower bound only: attacks never show that epsilon is small.
             high=math.inf,
             level=evidence.epsilon.level,
             method=evidence.epsilon.method,
@@ -190,6 +196,7 @@ def _at_delta(shown: float, delta: float, ceiling: float) -> float:
     if delta == 0 or shown > LARGEST_EXPONENT:
         return shown
     left = math.exp(shown) - delta * math.exp(ceiling)
+    # A ratio of rates of at most 1 shows nothing, and no epsilon is negative.
     return math.log(left) if left > 1 else 0.0
 
 

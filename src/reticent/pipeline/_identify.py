@@ -87,6 +87,7 @@ class WatchPlan:
             raise InvalidInput(
                 f"the claimed epsilon is {self.claimed}, but a privacy loss is a positive number."
             )
+        # With both, nobody could tell which of the two broke the guarantee.
         if self.local and self.shuffled:
             raise InvalidInput(
                 "local sensitivity and shuffling are each a fault of their own; watch one at a time."
@@ -136,11 +137,14 @@ def run_identification(
         seed=run.seed,
     )
     table, own, other = neighbours.table, neighbours.own, neighbours.other
+    # For replace-one the table holds both records, of which each training uses one.
     rows = len(table) - (other is not None)
+    # A failure probability well below one person in the table.
     delta = plan.delta if plan.delta is not None else 1 / (10 * rows)
     depends = plan.trainer.content() + content_of(
         table.fingerprint, own, other, run.seed, plan.local, plan.shuffled
     )
+    # One seed per run and not per chunk: more runs continue the same sequence.
     seeds = [run.seed_for(f"watch/{number}") for number in range(plan.runs)]
     watched: list[Watched] = []
     size = RUNS_PER_CHUNK if plan.seconds is None else RUNS_PER_CHUNK_IF_SHORT
@@ -148,6 +152,7 @@ def run_identification(
     while at < plan.runs:
         run.tell("watching", at, plan.runs)
         used = time.perf_counter() - started
+        # At least one chunk is always watched: no runs would be no result.
         if plan.seconds is not None and watched and used > plan.seconds:
             break
         some = seeds[at : at + size]

@@ -67,6 +67,7 @@ def must_be_writable(folder: Path) -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        # Permissions can be read, but only writing tells of quotas and read-only mounts.
         probe = folder / ".writable"
         probe.write_text("")
         probe.unlink()

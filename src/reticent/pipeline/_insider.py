@@ -60,6 +60,7 @@ def play_insider(case: Case, answers: Answers, run: Run) -> InsiderEvidence | No
     plan = case.plan
     if plan.trainer is None:
         return None
+    # Coded once for all rounds; every round trains on a different selection of the same rows.
     everybody = plan.trainer.prepared(case.both)
     rounds = RetrainingRounds(
         trainer=plan.trainer,
@@ -107,8 +108,10 @@ def _play(
     run: Run,
 ) -> InsiderEvidence:
     policy = case.plan.policy
+    # Each look could end the game, so each one has its part of the error, whether it is reached or not.
     peeks = sum(len(numbers) for numbers in looks.values())
     decides = policy.decides("insider")
+    # An insider that decides nothing takes no confidence from the statements that do.
     statements = policy.statements(case.plan.measures) if decides else 1
     each = split_level(policy.confidence, statements * peeks)
     limit = _limit(policy)
@@ -125,6 +128,7 @@ def _play(
                 depends=_round_contents(case, regime, len(wins), look),
             )
             privacy = privacy_from_rounds(sum(wins), len(wins), level=each)
+            # Wholly on one side of the limit: more rounds could only change the digits.
             if privacy.low >= limit or privacy.high < limit:
                 break
         results.append(

@@ -29,6 +29,7 @@ def look_at_data(case: Case, run: Run) -> tuple[Finding, ...]:
 
 def what_is_not_kept(case: Case, run: Run) -> tuple[Finding, ...]:
     """Say which results cannot be kept, because nobody could tell whether they are still true."""
+    # Where nothing is ever stored, there is nothing to say.
     if run.store.folder is None:
         return ()
     return tuple(

@@ -54,12 +54,14 @@ def report_observed(
         )
     traces = [observer.seen() for observer in some]
     relation = Relation.ADD_REMOVE
+    # A claim may hold for one relation and be void for the other, as with a denominator that depends on the rows.
     void = relation in claim.void
     one, two = some[0].denominators
     warnings = claim.caveats
     if one != two:
         warnings = (
             f"sums are divided by {one} with the record and by {two} without it, so the scale of what is released tells the tables apart",
+            # The observed denominators replace the general caveat about them.
             *(c for c in claim.caveats if "divided" not in c),
         )
     return identification(

@@ -105,6 +105,7 @@ class AuditPlan:
             )
         names = [attack.name for attack in self.known_attacks]
         for name in names:
+            # Scores, failures and limits are stored by name.
             if names.count(name) > 1 or name == INSIDER_ATTACK:
                 raise InvalidInput(
                     f"two attacks are called {name!r}, so that nobody could tell their results apart; give yours another name."

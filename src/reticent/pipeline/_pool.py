@@ -128,6 +128,7 @@ def choose_pool(case: Case, answers: Answers, run: Run) -> PoolSize:
             started = time.perf_counter()
             trainer.train(case.split.defender, seed=train_seed(run.seed))
             seconds = time.perf_counter() - started
+        # A millisecond at least: a clock may show 0, and every pool would seem to cost nothing.
         each = max(seconds, 1e-3) / (TOGETHER_GAIN if trainer.chunk > 1 else 1)
         size = partial(
             forecast,
@@ -201,6 +202,8 @@ def forecast(
     return PoolForecast(
         models=models,
         seconds=models * each / workers,
+        # Per record and model: `width` floats, two logits, and one byte of the mask; twice, because a game copies
+        # them.
         gigabytes=models * records * 2 * (4 * width + 2 * 8 + 1) / 1e9,
     )
 
@@ -226,6 +229,7 @@ def train_pool(case: Case, size: PoolSize, width: int, run: Run) -> Any:
     trainer, table, models = case.plan.trainer, case.both, size.models
     if trainer is None or models == 0:
         return None
+    # Also a pool that was asked for must fit: running out of memory would end the audit after hours.
     needed = forecast(
         models, each=0.0, workers=1, answers=(len(table), width)
     ).gigabytes
@@ -240,6 +244,7 @@ def train_pool(case: Case, size: PoolSize, width: int, run: Run) -> Any:
         slice(at, min(at + trainer.chunk, models))
         for at in range(0, models, trainer.chunk)
     ]
+    # Workers train at the same time and share the memory.
     memory = run.effort.memory / run.effort.workers.count
     answers = run.keep_each(
         "training the pool",
@@ -324,6 +329,7 @@ def measure_pool(
     pool, sides, kind = arena.pool, arena.product.sides, plan.kind
     if pool is None:
         return None
+    # Each attack is run once per model, so only the cheap ones can be afforded.
     attacks = kind.quick_attacks
     played = with_room(run, arena.nbytes).keep_each(
         "attacking other models",
@@ -383,6 +389,8 @@ def _targets(
     policy: Policy,
     run: Run,
 ) -> tuple[TargetsEvidence, ...]:
+    # The models of a pair are trained on complementary halves, so pairs and not models are independent; one of them
+    # has no spread.
     if len(np.unique(pairs)) < 2:
         return ()
     jobs = [
@@ -405,6 +413,7 @@ def _convergence(plan: AuditPlan, arena: Arena, run: Run) -> tuple[Convergence, 
     """Return what the quick attacks reach with 4, 8, 16, ... models."""
     total = len(arena.pool)
     sizes = [SIZES[0]]
+    # Doubling shows on a logarithmic axis whether a curve still climbs.
     while 2 * sizes[-1] < total:
         sizes.append(2 * sizes[-1])
     items = [
@@ -465,6 +474,7 @@ def _disparity(
     plan: AuditPlan,
 ) -> DisparityEvidence | None:
     groups, policy = people.groups, plan.policy
+
     if groups is None or len(np.unique(pairs)) < FEWEST_PAIRS:
         return None
     large = sides.groups(groups).names(smallest=policy.smallest_group)

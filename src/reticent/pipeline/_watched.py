@@ -176,6 +176,7 @@ def _audited(
 
     One rests on the noise of every step, the other on how often the adversary was right.
     """
+    # Guesses need runs on both tables; with one kind there is only the bound by noise, and no choice to pay for.
     one_sided = truth.first.all() or not truth.first.any()
     each = split_level(level, 1 if one_sided else 2)
     # Whoever knows the place of a record in a shuffled table sees it take part for certain.
@@ -186,6 +187,7 @@ def _audited(
     bound, ceiling = _by_guesses(truth, final, watched, delta, each)
     # Replacing a record moves a sum of clipped gradients by up to twice the norm, adding one by up to the norm.
     reach = 2.0 if stated.relation == Relation.REPLACE else 1.0
+    # Every step of every run is a draw of the noise, so this bound is usually the better one (decision 0022).
     by_noise = epsilon_of_steps(
         trace.lengths,
         noise,
@@ -220,11 +222,13 @@ def _by_guesses(
 ) -> tuple[Estimate, float]:
     """Return the bound from the adversary's final log-odds alone, in the stated mechanism's own form."""
     one, two = final[truth.first], final[~truth.first]
+    # A precedence test needs at least two runs on either side.
     if min(len(one), len(two)) < 2:
         nothing = Estimate(
             value=0.0, low=0.0, high=math.inf, level=level, method="too few runs"
         )
         return nothing, 0.0
+    # Full batches are a Gaussian mechanism, for which the bound on mu is exact; sampled ones have no closed form.
     if stated.sampling_rate == 1:
         mu = mu_lower_bound(one, two, level=level)
         bound, method = gaussian_epsilon(mu.low, delta), mu.method
@@ -256,6 +260,8 @@ def _by_guesses(
             method = most.method
             if math.isfinite(most.high):
                 least = replace(stated, noise_multiplier=most.high)
+                # The search compared curves on the coarse grid, so its error is taken off again: a lower bound leans
+                # down.
                 bound = trade_off(least).epsilon(delta) * (1 - COARSE)
             least = replace(stated, noise_multiplier=stated.noise_multiplier / LEAST)
             ceiling = trade_off(least).epsilon(delta)

@@ -91,6 +91,7 @@ def dossier_from_version_2(content: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return _dossier(_infinite(content))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
+        # It says already what is wrong.
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(
@@ -177,6 +178,7 @@ def _statements(
     statements = []
     for measure, (label, words, better, threat, compares) in _STATED.items():
         check = judged.get(measure)
+        # Neither judged nor measured.
         if check is None and measure not in best:
             continue
         claim = check if measure in _CLAIMS else None
@@ -200,6 +202,7 @@ def _statements(
 def _attack(attack: Mapping[str, Any]) -> dict[str, Any]:
     name = attack["name"]
     family = "queries"
+    # An attack on one layer carries the layer's name: gradient_norm_output.
     if name == "learned_white_box" or name.startswith("gradient_norm"):
         family = "looks inside"
     elif name in _TRAIN_OTHERS:
@@ -211,6 +214,7 @@ def _attack(attack: Mapping[str, Any]) -> dict[str, Any]:
 def _policy(policy: Mapping[str, Any]) -> dict[str, Any]:
     limits: dict[str, dict[str, Any]] = {}
     for key, value in policy["limits"].items():
+        # Version 0.1 wrote a limit that was not set as null.
         if value is None:
             continue
         measure, name = FIRST_NAMES[key]

@@ -108,6 +108,7 @@ def _rows(epsilons: Epsilons) -> list[tuple[str, str, str]]:
     """Return the three as rows: name, value, where it comes from."""
     proven = epsilon_words(epsilons.proven)
     if epsilons.proven is None:
+        # A recipe that is not known proves nothing here, but may elsewhere; a void guarantee proves nothing at all.
         proven = "unknown" if "not known" in epsilons.proven_by else "none"
     return [
         ("claimed", epsilon_words(epsilons.claimed), epsilons.claimed_by),
@@ -132,6 +133,7 @@ def _drawing(epsilons: Epsilons) -> Markup:
         )
         if value is not None and math.isfinite(value) and value > 0
     ]
+    # Whole decades, from 0.1 to 10 at least, so that figures of different products can be compared.
     low = min([0.1, *(10.0 ** math.floor(math.log10(max(v, 0.01))) for v in values)])
     high = max([10.0, *(10.0 ** math.ceil(math.log10(v) + 1e-9) for v in values)])
     plot = Plot(
@@ -159,6 +161,7 @@ def _drawing(epsilons: Epsilons) -> Markup:
     shown = epsilons.audited.low
     row_name(plot, 0, "audited", f"at least {epsilon_words(shown)}")
     tip = f"shown with {percent(epsilons.audited.level)} confidence: at least {epsilon_words(shown)}"
+    # To the right end: the true epsilon lies anywhere above what was shown.
     plot.span(max(shown, low), high, MARK, "whisker reached", tip)
     plot.dot(max(shown, low), MARK, "point reached", tip, radius=6)
     if math.isfinite(epsilons.ceiling):

@@ -57,6 +57,7 @@ def _theorems(dossier: Dossier) -> list[str]:
         if "theorem_1" in values
         else ""
     )
+    # Errors are easier to read than a loss, so they are preferred where there are classes.
     if {"error_defender", "error_reserved", "theorem_2_zero_one"} <= set(values):
         return [
             f"The product errs on {percent(values['error_defender'])} of members and {percent(values['error_reserved'])} of non-members; by Theorem 2 of "

@@ -168,6 +168,7 @@ def _certainty(loss: float) -> str:
     """Return the posterior that goes with log-odds, never rounded to certainty."""
     share = 1 / (1 + math.exp(-loss))
     return (
+        # Log-odds of 40 would be printed as 100 %, and no attack is certain.
         "99.99 % or more"
         if share >= 0.9999
         else f"{100 * share:.3g} %"

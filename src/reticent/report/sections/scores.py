@@ -72,6 +72,7 @@ def _scores(dossier: Dossier) -> list[Statement]:
     scores = [
         s
         for s in dossier.statements
+        # An epsilon or a share that should be low would be misread on an axis where 1 is best.
         if s.better == "higher" and s.estimate is not None and s.estimate.high <= 1
     ]
     return sorted(scores, key=lambda s: bool(s.threat))
