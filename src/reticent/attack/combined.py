@@ -114,6 +114,7 @@ def _evidence(
     inside = pool.mean(pool.logits, inside=True)[rows]
     outside = pool.mean(pool.logits, inside=False)[rows]
     others = centre[rows].copy()
+    # Below every probability, so that the true class is never its own rival.
     others[np.arange(len(rows)), labels] = -1
     rival = others.argmax(axis=1)
     columns = [
@@ -136,6 +137,7 @@ def _centre(pool: Pool) -> NDArray[np.float64]:
     """Return the mean answer of models with and without each record, both sides with the same weight."""
     inside = pool.masks / pool.masks.sum(axis=0)
     outside = ~pool.masks / (~pool.masks).sum(axis=0)
+    # In single precision, as the answers of the pool are stored.
     weights = ((inside + outside) / 2).astype(np.float32)
     mean = np.einsum("mn,mnc->nc", weights, pool.probabilities)
     return np.asarray(mean, dtype=np.float64)
