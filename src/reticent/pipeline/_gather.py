@@ -53,7 +53,7 @@ MOST_BINS = 10  # customary for calibration curves
 
 @dataclass(frozen=True, kw_only=True)
 class Heard:
-    """What else was found out about the product, before evidence is gathered.
+    """What other stages have found out about the product before evidence is gathered.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What callers pass as data, as a table; and a folder that can be written before hours of work."""
+"""Turn what callers pass as data into a table, and check early that a folder can be written."""
 
 from pathlib import Path
 
@@ -73,6 +73,6 @@ def must_be_writable(folder: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise OutputRefused(
-            f"the folder {folder} cannot be written ({error.strerror or error}), so what is made would be lost; "
+            f"the folder {folder} cannot be written ({error.strerror or error}), so the result would be lost; "
             "choose another one."
         ) from error

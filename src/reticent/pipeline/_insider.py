@@ -41,12 +41,12 @@ class _Replica:
 
 
 def play_insider(case: Case, answers: Answers, run: Run) -> InsiderEvidence | None:
-    """Return what retraining shows in each regime that time allows; None if in none, or without a recipe.
+    """Return what retraining shows in each regime that time allows; None if there is time for none, or no recipe.
 
     The number of rounds is planned from the time one training takes, before any result is
-    seen, and kept: a resumed run plays the same rounds, however long it takes. Each regime stops
+    seen, and stored: a resumed run plays the same rounds, however long it takes. Each regime stops
     early at one of the planned looks if its interval is wholly on one side of the limit;
-    the intervals are Bonferroni's over looks, regimes and the other statements.
+    the intervals are corrected by Bonferroni for looks, regimes and the other statements.
 
     Parameters
     ----------

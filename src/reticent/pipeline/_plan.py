@@ -1,4 +1,4 @@
-"""What to audit, and by which rules; what comes of it."""
+"""What to audit and by which rules, and the result of an audit."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Choose the size of an audit's pool, train it chunk by chunk, and say what it tells beyond the attacks on the product."""
+"""Choose the size of an audit's pool, train it chunk by chunk, and measure what it shows beyond the attacks on the product."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -177,7 +177,7 @@ def largest_size(
 def forecast(
     models: int, *, each: float, workers: int, answers: tuple[int, ...]
 ) -> PoolForecast:
-    """Return about how long a pool takes to train, and how much memory attacks on it take.
+    """Return an estimate of how long a pool takes to train and how much memory attacks on it take.
 
     Answers are numbers of four bytes; two logits per record take eight each; each game copies all of it once.
 
@@ -311,7 +311,7 @@ def measure_pool(
     people: People,
     run: Run,
 ) -> PoolEvidence | None:
-    """Return what a pool tells about the trainer, the people and the groups; None without a pool.
+    """Return what a pool shows about the trainer, the people and the groups; None without a pool.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ GIGABYTE = 1e9
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One product under attack: what attackers see of it and know beside it."""
+    """One product under attack: what attackers see of it, and what else they know."""
 
     challenge: Any
     knowledge: Knowledge[Any]
@@ -64,7 +64,7 @@ class Arena:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that a copy of it takes."""
+        """Size of a copy in bytes."""
         size: int = 0 if self.pool is None else self.pool.nbytes
         return size + sum(int(t.challenge.nbytes) for t in self.trials.values())
 
@@ -158,7 +158,7 @@ class Scored:
     memorising, unrelated : mapping of str to UnitScores
         Their scores on the controls, one per unit.
     failed, skipped : tuple
-        Attacks that raised an exception, and those that were not begun.
+        Attacks that raised an exception, and attacks that were not started.
     """
 
     attacks: tuple[Attack, ...]
@@ -171,7 +171,7 @@ class Scored:
 
 
 def score_all(plan: AuditPlan, arena: Arena, run: Run) -> Scored:
-    """Run every attack whose needs are met on the product, on one that memorises and on one that cannot know.
+    """Run every attack whose needs are met on the product, on one that memorises and on one that cannot know the members.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def score_all(plan: AuditPlan, arena: Arena, run: Run) -> Scored:
 def _chosen(
     plan: AuditPlan, has: frozenset[Need]
 ) -> tuple[tuple[Attack, ...], tuple[AttackSkipped, ...]]:
-    """Return the attacks whose needs are met, and those of the user's own whose needs are not."""
+    """Return the attacks whose needs are met, and the user's own attacks whose needs are not."""
     usual = plan.kind.available(has)
     if plan.attacks is not None:
         usual = tuple(attack for attack in plan.attacks if attack.needs <= has)

@@ -69,7 +69,7 @@ class Dossier:
     epsilons : Epsilons or None
         Claimed, proven and audited, of a product that claims privacy.
     watched : Identification or None
-        What an adversary that watched the training found out.
+        What an adversary who watched the training found out.
     kind_sections : tuple of Section
         The sections that the kind of product has; empty for all of reticent's. Neither written nor compared.
     own_sections : tuple of Section

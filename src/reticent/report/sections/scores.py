@@ -14,7 +14,7 @@ __all__ = ["ScoresSection", "scoreboard"]
 
 
 class ScoresSection:
-    """What the product is good for, and how well it keeps to itself whom it was trained on."""
+    """What the product is good for, and how well it hides whom it was trained on."""
 
     title = "Utility and privacy"
 
