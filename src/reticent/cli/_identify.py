@@ -141,7 +141,7 @@ def _neighbour(options: IdentifyOptions) -> Neighbour:
                 f"ssim compares images, but their size is {options.image!r}; give it with --image, such as --image 28x28."
             )
         shape = (int(size[1]), int(size[2]))
-        # Pixels of a table are bytes: SSIM scales its constants to their range.
+        # The command takes pixels to be bytes; SSIM scales its constants to their range.
         return Dissimilar(
             distance=StructuralSimilarity(shape=shape, dynamic_range=255.0)
         )

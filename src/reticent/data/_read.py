@@ -250,7 +250,7 @@ def _read_frame(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
     except InvalidTable:
         raise
     except Exception as error:
-        # The first line names the reason; the others may quote cells of the table.
+        # An error of the command line is one sentence, and the first line names the reason.
         reason = str(error).strip().splitlines()[0] if str(error).strip() else ""
         raise InvalidTable(
             f"the file {path} is not a table ({reason or type(error).__name__}); "

@@ -475,7 +475,7 @@ def vulnerability_bound(epsilon: float, delta: float = 0.0) -> float:
         raise InvalidInput(
             f"epsilon must be at least 0 and delta must lie in [0, 1), got {epsilon} and {delta}."
         )
-    # (e^x - 1)/(e^x + 1) is tanh(x/2), which does not overflow.
+    # (e^x - 1)/(e^x + 1) is tanh(x/2), without a quotient of two huge numbers.
     return min(1.0, float(np.tanh(epsilon / 2) + 2 * delta / (np.exp(epsilon) + 1)))
 
 

@@ -141,7 +141,7 @@ def ltu_accuracy(
     in_open_unit(level, "level")
     accuracy = min(max(wins.accuracy, 0.0), 1.0)
     m, n = len(wins.members), len(wins.nonmembers)
-    # Without variance on one side DeLong's interval would have no width, as if nothing were unknown.
+    # A side without variance would count as exactly known in DeLong's formula, however few records it has.
     spread = min(np.ptp(wins.members), np.ptp(wins.nonmembers))
     if m < 2 or n < 2 or spread == 0 or not 0 < accuracy < 1:
         few = min(m, n)

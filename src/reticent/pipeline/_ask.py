@@ -14,7 +14,7 @@ from reticent.run import Run
 
 __all__ = ["Null", "ask_null", "ask_product", "training_findings"]
 
-# Warnings of a trainer that the report repeats; it is no log, and the first ones name the cause.
+# Warnings of a trainer that the report repeats, which is no log.
 MOST_WARNINGS = 3
 NULL_HALVES = "One half of the non-members, set against the other,"
 

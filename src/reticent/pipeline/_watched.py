@@ -260,8 +260,7 @@ def _by_guesses(
             method = most.method
             if math.isfinite(most.high):
                 least = replace(stated, noise_multiplier=most.high)
-                # The search compared curves on the coarse grid, so its error is taken off again: a lower bound leans
-                # down.
+                # The accountant rounds epsilon up by less than this share, and a lower bound must not be rounded up.
                 bound = trade_off(least).epsilon(delta) * (1 - COARSE)
             least = replace(stated, noise_multiplier=stated.noise_multiplier / LEAST)
             ceiling = trade_off(least).epsilon(delta)

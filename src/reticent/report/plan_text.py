@@ -145,7 +145,7 @@ def _comparison(plan: Plan) -> Table:
 def _up(value: float) -> str:
     """Return a bound with three digits behind the point, never rounded down."""
     return (
-        # The tolerance keeps 0.2 from becoming 0.201 by rounding.
+        # The tolerance keeps 2.007 from becoming 2.008: a thousand times it is 2007.0000000000002 in floating point.
         f"{math.ceil(value * 1000 - 1e-9) / 1000:.3f}"
         if math.isfinite(value)
         else "infinite"

@@ -183,7 +183,7 @@ def _find_spec(name: str) -> Any:
 def _name_is_covered(name: str) -> bool:
     """Return whether a module without a file is part of Python or of a covered package."""
     root = name.partition(".")[0]
-    # __main__ is in that list, but it is the user's script.
+    # The script that runs is never part of Python, whatever Python's list says.
     if root in sys.stdlib_module_names and root != "__main__":
         return True
     location = _locate(root) if root != name else None
