@@ -25,7 +25,8 @@ from reticent.train import trainer_of
 
 __all__ = ["audit", "audit_outputs", "workers_of"]
 
-FEWEST_OUTPUTS = 20  # members, and non-members, of which anything can be said
+FEWEST_OUTPUTS = 20  # members, and non-members: as many as a part of a table needs
+# Gigabytes and minutes, the same as on the command line.
 USUAL_MEMORY, USUAL_MINUTES = 2.0, 2.0
 
 
@@ -81,7 +82,7 @@ def audit(
     policy : Policy, path or str, optional
         Rules of release: ``"default"``, ``"strict"``, a TOML file or a policy.
     seed : int
-        For split, training and attacks.
+        Seed of split, training and attacks.
     parts : array-like of str, optional
         ``"defender"``, ``"reserved"``, ``"auxiliary"``; by default a random split.
     claimed_epsilon : float, optional
@@ -172,7 +173,7 @@ def audit_outputs(
     policy, seed, claimed_epsilon
         As in :func:`audit`.
     name : str
-        How the report calls the product.
+        Name of the product in the report.
 
     Returns
     -------
