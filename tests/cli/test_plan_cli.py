@@ -2,9 +2,8 @@
 
 import json
 import re
-import subprocess
-import sys
 
+import in_process
 import pytest
 
 SHORT = ["--delta", "1e-4", "--steps", "50", "--rate", "0.02"]
@@ -14,15 +13,8 @@ KEYS = {
 }
 
 
-def run(*arguments, folder=None):
-    return subprocess.run(
-        [sys.executable, "-m", "reticent", "plan", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=folder,
-        timeout=300,
-    )
+def run(*arguments, folder="."):
+    return in_process.run("plan", *arguments, folder=folder)
 
 
 @pytest.mark.parametrize(
