@@ -10,7 +10,7 @@ from summary import BELIEFS
 
 from reticent.report.svg import Axis, Plot
 
-__all__ = ["accuracies", "beliefs", "distances", "promise", "sensitivity"]
+__all__ = ["accuracies", "beliefs", "distances", "guarantee", "sensitivity"]
 
 STYLE = (
     "text{font:13px sans-serif;fill:#333}.tick,.note{font-size:12px}.grid{stroke:#e4e4e4}"
@@ -152,7 +152,7 @@ def distances(results: dict) -> str:
     return _standing(plot, "distances")
 
 
-def promise(results: dict) -> str:
+def guarantee(results: dict) -> str:
     """Draw how often the belief in the truth exceeds a value, and the most that the noise allows."""
     plot = Plot(
         x=Axis(
@@ -190,7 +190,7 @@ def promise(results: dict) -> str:
     plot.note(
         0.505, 0.0018, "dashed: exact; blue: the source's noise; brown: exact noise"
     )
-    return _standing(plot, "promise")
+    return _standing(plot, "guarantee")
 
 
 def _rows(names: Sequence[str], x: Axis, title: str, left: int = 230) -> Plot:

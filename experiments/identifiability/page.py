@@ -50,7 +50,7 @@ def write_page(results: dict, page: Path) -> None:
         text = text.replace("{" + name + "}", value)
     page.parent.mkdir(parents=True, exist_ok=True)
     write_text(page, text)
-    for name in ("beliefs", "sensitivity", "accuracies", "distances", "promise"):
+    for name in ("beliefs", "sensitivity", "accuracies", "distances", "guarantee"):
         drawn = getattr(figures, name)(results)
         write_text(page.parent / f"identifiability_{name}.svg", drawn)
 

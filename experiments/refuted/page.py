@@ -12,7 +12,7 @@ PAGE = HERE.parents[1] / "docs" / "experiments" / "refuted.md"
 
 WHY = {
     "the tanh filter, accounted as in its source": "Each element of a gradient is bounded by c, its length only by c times the root of the number of parameters. The source (Amian, M.Sc. thesis, INRS) scales noise to c.",
-    "noise scaled to local sensitivity": "The noise follows the longest gradient of the table in use. Without the record that gradient is another one, and so is the noise: its scale alone tells the tables apart. (D5.3 scales noise to the distance of the two tables at hand; then this very pair gains nothing, and nothing is promised about any other.)",
+    "noise scaled to local sensitivity": "The noise follows the longest gradient of the table in use. Without the record that gradient is another one, and so is the noise: its scale alone tells the tables apart. (D5.3 scales noise to the distance of the two tables at hand; then this very pair gains nothing, and nothing is guaranteed about any other.)",
     "a denominator that depends on the data (Opacus)": "Opacus divides by the number of records over the number of batches, rounded down: 40 with 160 records, 39 with 159. Sum and noise come out on another scale. The twin has 162 records: both tables are divided by 32.",
     "shuffling, accounted as Poisson sampling": "A record of a shuffled table takes part once in every epoch, and whoever knows where the others are knows where: nothing is left of what Poisson sampling would hide.",
     "noise too small by 20 %": "Somebody forgot a factor.",
@@ -32,7 +32,7 @@ def write_page(results):
                 f"{'**REFUTED**' if found['refuted'] else 'not refuted'} |"
             )
     why = "\n".join(f"- **{name[0].upper()}{name[1:]}.** {WHY[name]}" for name in WHY)
-    honest = "\n".join(
+    audits = "\n".join(
         f"| {h['name']} | {h['truth']:.3f} | {h['median']:.3f} | {h['above']} of {h['audits']} | {_share(h)} |"
         for h in results["proven"]
     )
@@ -56,7 +56,7 @@ The bound may exceed the truth in at most 5 % of audits. {results["proven"][0]["
 
 | training | true epsilon | middle bound | bounds above the truth | share, 95 % interval |
 |---|---|---|---|---|
-{honest}
+{audits}
 
 ## What the figures do not say
 

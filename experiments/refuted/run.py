@@ -1,4 +1,4 @@
-"""Put six false claims and their honest twins to the test, and count how often honest recipes are refuted.
+"""Put six false claims and their true twins to the test, and count how often true claims are refuted.
 
 python experiments/refuted/run.py [--audits 400]: a few minutes; results.json, then page.py writes the page.
 """
@@ -44,7 +44,7 @@ FULL = (
     math.sqrt(STEPS) * Gaussian.analytic(epsilon=EPSILON, delta=DELTA).noise_multiplier
 )
 SAMPLED = 2.0
-RUNS = 20  # of an audit of an honest recipe
+RUNS = 20  # of an audit of a recipe whose claim is true
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ def trainer(network):
 
 def faults(rows, inputs, classes):
     """Return name, false training, true twin, and how each is watched."""
-    honest = recipe(rows)
+    correct = recipe(rows)
     parameters = (inputs + 1) * classes
     tanh = Tanh(scale=NORM, width=0.001)
     poisson = recipe(
@@ -90,15 +90,15 @@ def faults(rows, inputs, classes):
     return [
         (
             "the tanh filter, accounted as in its source",
-            replace(honest, clipping=tanh, noise_multiplier=FULL / parameters**0.5),
-            replace(honest, clipping=tanh),
+            replace(correct, clipping=tanh, noise_multiplier=FULL / parameters**0.5),
+            replace(correct, clipping=tanh),
             full,
             {},
         ),
         (
             "noise scaled to local sensitivity",
-            replace(honest, clipping=Clip(norm=1e6)),
-            honest,
+            replace(correct, clipping=Clip(norm=1e6)),
+            correct,
             {**full, "neighbour": Dissimilar(distance=Euclidean())},
             {"local": "own"},
         ),
@@ -111,15 +111,15 @@ def faults(rows, inputs, classes):
         ),
         (
             "noise too small by 20 %",
-            replace(honest, noise_multiplier=0.8 * FULL),
-            honest,
+            replace(correct, noise_multiplier=0.8 * FULL),
+            correct,
             full,
             {},
         ),
         (
             "a clip that does nothing",
-            replace(honest, clipping=NoClip(norm=NORM)),
-            honest,
+            replace(correct, clipping=NoClip(norm=NORM)),
+            correct,
             full,
             {},
         ),
@@ -200,8 +200,8 @@ def watched_opacus(members, rows, batch, runs):
     return found
 
 
-def honest_audits(members, rows, most):
-    """Return how often the bound of an honest recipe exceeds the truth, full batch and sampled."""
+def audits_of_true_claims(members, rows, most):
+    """Return how often the bound for a recipe whose claim is true exceeds the truth, full batch and sampled."""
     made = []
     for name, network, audits in (
         ("full batches", recipe(rows), most),
@@ -271,7 +271,7 @@ def main():
             "true": watched_opacus(numbers, 162, 40, 6),
         },
     )
-    results["proven"] = honest_audits(members, rows, options.audits)
+    results["proven"] = audits_of_true_claims(members, rows, options.audits)
     results["minutes"] = (time.process_time() - started) / 60
     results["exact"] = trade_off(
         PrivateTraining(noise_multiplier=FULL, sampling_rate=1.0, steps=STEPS)

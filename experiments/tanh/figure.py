@@ -18,7 +18,7 @@ STYLES = {  # colour, dashes, filling of the marks
     "proven": (FILTER, "", FILTER),
 }
 
-WORDS = {"claimed": "claimed {}", "audited": "shown: {} or more", "proven": "honest {}"}
+WORDS = {"claimed": "claimed {}", "audited": "shown: {} or more", "proven": "proven {}"}
 
 
 @dataclass(frozen=True, kw_only=True)

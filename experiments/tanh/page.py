@@ -1,4 +1,4 @@
-"""Write the page: accuracies beside claimed, audited and honest epsilons; the sweeps; the recurrent networks."""
+"""Write the page: accuracies beside claimed, audited and proven epsilons; the sweeps; the recurrent networks."""
 
 import math
 from pathlib import Path
@@ -144,7 +144,7 @@ def _headline(runs: dict, audits: dict, data: str, name: str) -> str:
 def _epochs(runs: dict, data: str) -> str:
     own = [runs[f"{data}/{name}"] for name in CURVES]
     tanh = runs[f"{data}/tanh"]
-    head = ["steps", "claimed", "honest, tanh", "clip", "tanh", "tanh, then clip"]
+    head = ["steps", "claimed", "proven, tanh", "clip", "tanh", "tanh, then clip"]
     head += ["median length", "above 1, of 1,000", "longest"]
     lines = [f"{NAMES[data]}:", "", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for at, steps in enumerate(tanh["steps"]):
@@ -304,12 +304,12 @@ def _panel(runs: dict, audits: dict, data: str) -> Panel:
         title=NAMES[data],
         curves=(
             Curve(
-                words="DP-SGD, claimed and honest",
+                words="DP-SGD, claimed and proven",
                 style="clip",
                 points=points("clip", "proven"),
             ),
             Curve(
-                words="tanh then clip, claimed and honest",
+                words="tanh then clip, claimed and proven",
                 style="both",
                 points=points("tanh, clip", "proven"),
             ),
@@ -324,7 +324,7 @@ def _panel(runs: dict, audits: dict, data: str) -> Panel:
                 points=[(audit["low"], last)],
             ),
             Curve(
-                words="tanh filter, honest",
+                words="tanh filter, proven",
                 style="proven",
                 points=points("tanh", "proven"),
             ),

@@ -4,6 +4,7 @@ import contextlib
 import io
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,12 @@ def run(*arguments, folder):
         patch.setattr(sys, "argv", ["reticent", *arguments])
         patch.setattr(sys, "path", [*sys.path])
         patch.setenv("COLUMNS", "200")
+        # A module of the user's in this folder must not be found by a test in another folder.
+        before = set(sys.modules)
         with pytest.raises(SystemExit) as ended:
             main()
+        for name in set(sys.modules) - before:
+            file = getattr(sys.modules[name], "__file__", None)
+            if file and Path(file).is_relative_to(folder):
+                del sys.modules[name]
     return Done(ended.value.code, out.getvalue(), err.getvalue())

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import in_process
 import jsonschema
 import numpy as np
 import pandas as pd
@@ -152,7 +153,7 @@ def test_bad_input_is_one_sentence_and_status_2(folder, changes, says):
     options = {k: v for k, v in {**GOOD, **changes}.items() if v is not None}
     arguments = [options.pop("table")] if "table" in options else []
     arguments += [word for option in options.items() for word in option]
-    done = run("audit", *arguments, *SHORT, cwd=folder)
+    done = in_process.run("audit", *arguments, *SHORT, folder=folder)
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()

@@ -2,9 +2,8 @@
 
 import json
 import re
-import subprocess
-import sys
 
+import in_process
 import pytest
 
 SHORT = ["--delta", "1e-4", "--steps", "50", "--rate", "0.02"]
@@ -14,15 +13,8 @@ KEYS = {
 }
 
 
-def run(*arguments, folder=None):
-    return subprocess.run(
-        [sys.executable, "-m", "reticent", "plan", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=folder,
-        timeout=300,
-    )
+def run(*arguments, folder="."):
+    return in_process.run("plan", *arguments, folder=folder)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +57,7 @@ def test_the_words_say_noise_relation_and_belief():
         (["--advantage", "1e-9", *SHORT], "no amount of noise"),
         (["--tpr", "0.1", *SHORT], "add fpr"),
         (["--epsilon", "1", "--belief", "0.9", *SHORT], "one target"),
-        (["--epsilon", "1", "--delta", "1e-5"], "how long the training is"),
+        (["--epsilon", "1", "--delta", "1e-5"], "the length of the training"),
         (["--epsilon", "1", *SHORT, "--relation", "same"], "is not known"),
         (["--epsilon", "1", "--steps", "5", "--rate", "0.1"], "state delta"),
         (["--epsilon", "1", *SHORT, "--html", "p.html"], "sliders"),

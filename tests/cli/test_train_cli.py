@@ -149,8 +149,8 @@ def test_without_a_table_the_built_in_one_is_used(folder):
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ([], "a plan has one target"),
-        (["--epsilon", "3", "--belief", "0.9"], "a plan has one target"),
+        ([], "a plan has exactly one target"),
+        (["--epsilon", "3", "--belief", "0.9"], "a plan has exactly one target"),
         (
             ["--epsilon", "3", "--delta", "0"],
             "delta is 0, but Gaussian noise has no pure epsilon",

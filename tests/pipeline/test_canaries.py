@@ -108,7 +108,7 @@ def test_what_is_trained_on_is_the_rest_and_the_canaries_that_are_in(seed):
     # Canaries stand anywhere, and each is a unit of its own.
     assert 0 < np.flatnonzero(wrong).mean() / len(trained) < 1
     assert not set(trained.units[wrong]) & set(table.units)
-    assert str(found).startswith("spy, trained once on ")
+    assert str(found).startswith("spy was trained once on ")
     assert "answers alone" in str(found)
 
 

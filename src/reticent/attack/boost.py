@@ -55,6 +55,7 @@ class Boosting:
             learning_rate=self.rate,
             max_leaf_nodes=self.leaves,
             min_samples_leaf=max(self.leaf_rows, int(self.leaf_share * len(inputs))),
+            # It would hold back records at random, and the number of trees would depend on them.
             early_stopping=False,
             random_state=int(rng.integers(2**31 - 1)),
         )
@@ -95,6 +96,7 @@ class XGBoosting:
             ) from error
         model = XGBClassifier(
             n_estimators=self.trees,
+            # The last digits depend on the number of threads.
             n_jobs=1,
             random_state=int(rng.integers(2**31 - 1)),
         ).fit(inputs, tags)

@@ -165,6 +165,7 @@ def _centre(pool: Pool) -> NDArray[np.float64]:
     """Return the mean answer of models with and without each record, both sides with the same weight."""
     inside = pool.masks / pool.masks.sum(axis=0)
     outside = ~pool.masks / (~pool.masks).sum(axis=0)
+    # In single precision, as the answers of the pool are stored.
     weights = ((inside + outside) / 2).astype(np.float32)
     mean = np.einsum("mn,mnc->nc", weights, pool.probabilities)
     return np.asarray(mean, dtype=np.float64)

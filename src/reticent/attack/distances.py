@@ -114,7 +114,9 @@ class Euclidean:
         x, y = pair.numbers
         scale = _deviation(np.concatenate([x, y]))
         squares = _apart(x / scale, y / scale, metric="sqeuclidean")
+        # Two different categories, one-hot coded, lie sqrt(2) apart.
         squares += 2 * _unequal(*pair.codes)
+        # Scaled up as if the unknown columns differed as much as the known ones.
         return np.asarray(np.sqrt(squares * (pair.columns / pair.known)))
 
 
@@ -369,6 +371,7 @@ def _apart(
     total = np.zeros((len(x), len(y)))
     if whole.any():
         total += cdist(x[:, whole], y[:, whole], metric)
+    # Column by column, because a missing value would make the whole sum unknown.
     for j in np.flatnonzero(~whole):
         total += np.nan_to_num(cdist(x[:, [j]], y[:, [j]], metric), copy=False)
     return total

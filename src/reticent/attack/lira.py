@@ -92,8 +92,10 @@ def shrunken(
     floor = FLOOR_SHARE * max(float(variance.mean()), LEAST_MEAN)
     if int(freedom.max(initial=0)) < 1:
         return np.full(len(variance), max(floor, 1.0))
+    # One model on a side leaves no degree of freedom; one is assumed, because the formulas below need a positive number.
     d = np.maximum(freedom, 1).astype(np.float64)
     z = np.log(np.maximum(variance, floor))
+    # The expectation of the logarithm of a chi-square variance differs from that of the true one by these two terms.
     e = z - polygamma(0, d / 2) + np.log(d / 2)
     spread = float(e.var(ddof=1)) - float(polygamma(1, d / 2).mean())
     prior = 2 * _trigamma_inverse(spread) if spread > LEAST_SPREAD else COMMON_VARIANCE
@@ -103,6 +105,7 @@ def shrunken(
 
 def _trigamma_inverse(value: float) -> float:
     """Solve trigamma(x) = value by Newton's method on 1/trigamma (appendix of [2]_)."""
+    # Smyth's starting point, from which Newton's method converges monotonically.
     x = 0.5 + 1 / value
     for _ in range(MOST_NEWTON_STEPS):
         tri = float(polygamma(1, x))

@@ -61,7 +61,9 @@ class Population:
                 same = population[challenge.labels[population] == label]
                 if len(same) < LEAST_PER_CLASS:
                     same = population
+                # Left: a tie counts as not worse.
                 below = np.searchsorted(np.sort(phi[same]), phi[rows], side="left")
                 within = TIE_BREAK * np.tanh(phi[rows] / LOGIT_SCALE)
+                # One more than there are, so that classes of different size have comparable shares below 1.
                 values[rows] = (below + within) / (len(same) + 1)
         return Scores(values=values)

@@ -102,11 +102,13 @@ class RetrainingRounds:
         person = _rows_of_one(self.defender, rng)
         guest = _rows_of_one(self.reserved, rng)
         everyone = members + len(self.reserved)
+        # Other records are asked about as well, because both models may answer alike on the pair itself.
         probes = rng.choice(everyone, min(self.probes, everyone), replace=False)
         rows = np.concatenate([person, members + guest, probes])
         pair = len(person) + len(guest)
         asked = self._take(rows).features
         if regime == Regime.ORIGINAL_SEEDED and replica is not None:
+            # The product itself, trained again: without a shuffle it is the same in every round.
             with_member = replica[rows]
         else:
             with_member = self._retrain(regime, person, None, rng).outputs(asked)
@@ -135,6 +137,7 @@ class RetrainingRounds:
         if guest is not None:
             rows = np.arange(len(table), dtype=np.int64)
             arrived = len(table) + np.arange(len(guest))
+            # The guest takes the person's place: in the original order nothing else may change.
             rows = np.insert(np.delete(rows, person), person[0], arrived)
             table = table.join(self.reserved.take(guest)).take(rows)
         if regime != Regime.ORIGINAL_SEEDED:

@@ -29,7 +29,7 @@ class Answers:
     outputs : array of float, shape (n, k)
         What two products are compared by.
     warnings : tuple of str
-        What its training said.
+        Warnings that its training gave.
     exact : bool
         Whether the answers are the product's own, and not made from decision values.
     internals : Internals or None
@@ -92,11 +92,11 @@ class Kind(ABC):
     Attributes
     ----------
     name : str
-        As policies and dossiers call it.
+        The name in policies and dossiers.
     attacks : tuple of Attack
-        All that are known, in the order in which they are run; each says what it needs.
+        All attacks on this kind, in the order in which they are run; each says what it needs.
     quick_attacks : tuple of Attack
-        Of those on a pool, the ones cheap enough to be played against every model of it.
+        Attacks on a pool that are cheap enough to be run against every model of it.
     ratio_attack : str
         Of these, the one whose score is a log-likelihood ratio, so that 0 is its natural threshold.
     posterior_attacks : tuple of str
@@ -116,7 +116,7 @@ class Kind(ABC):
     sections: tuple[Section, ...] = SECTIONS
 
     def available(self, has: frozenset[Need]) -> tuple[Attack, ...]:
-        """Return the attacks that can be run with what there is."""
+        """Return the attacks whose needs are met."""
         return tuple(attack for attack in self.attacks if attack.needs <= has)
 
     @abstractmethod
@@ -125,7 +125,7 @@ class Kind(ABC):
 
     @abstractmethod
     def can_learn_from(self, table: Table) -> bool:
-        """Whether a product trained on a table would be of the same form as one trained on the whole."""
+        """Return whether a product trained on a table would have the same form as one trained on the whole."""
 
     @abstractmethod
     def challenge(

@@ -29,6 +29,7 @@ class Sides:
 
     @cached_property
     def _distinct(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        # The first row stands for its unit; no unit has rows on both sides, so the tag is that of all.
         _, first, unit_of_row = np.unique(
             self.units, return_index=True, return_inverse=True
         )
@@ -70,5 +71,6 @@ class Sides:
     def halves(self, rows: NDArray[np.int64], *, rng: np.random.Generator) -> "Sides":
         """Call a random half of the units of some rows members."""
         names, unit_of_row = np.unique(self.units[rows], return_inverse=True)
+        # Exactly half, where coins would leave sides of different size; by unit, so that nobody is on both.
         chosen = rng.permutation(len(names)) % 2 == 0
         return Sides(chosen[unit_of_row], self.units[rows])

@@ -37,7 +37,9 @@ __all__ = ["CLASSIFIER", "ClassifierKind"]
 
 # Logits of probabilities nearer to 0 or 1 are not told apart: rounding of the answers decides there.
 CLIP = 1e-6
-ERROR_DIGITS = 2  # of the share of errors of a person with several records
+# Decimals of a person's share of errors: people with several records have many different shares, and a discrete
+# distribution can be estimated only if values repeat.
+ERROR_DIGITS = 2
 
 
 class ClassifierKind(Kind):
@@ -81,7 +83,7 @@ class ClassifierKind(Kind):
         )
 
     def can_learn_from(self, table: Table) -> bool:
-        """Whether every class has a record."""
+        """Return whether every class has a record."""
         return len(np.unique(table.target)) == len(table.classes)
 
     def challenge(
@@ -98,6 +100,7 @@ class ClassifierKind(Kind):
     def memorised(self, challenge: Challenge, known: NDArray[np.bool_]) -> Challenge:
         """Return answers that are certain of every known record and have the classes' frequencies for all others."""
         labels, classes = challenge.labels, challenge.probabilities.shape[1]
+        # The best guess about a record that is not in the look-up table.
         frequencies = np.bincount(labels, minlength=classes) / len(labels)
         answers = np.tile(frequencies, (len(labels), 1))
         answers[known] = np.eye(classes)[labels[known]]
@@ -144,6 +147,7 @@ class ClassifierKind(Kind):
             int(outside.sum()),
             classes=classes,
             level=joint.each,
+            # Records of one person are not independent, so the interval is as wide as if each person counted once.
             independent=int((~sides.unit_tags).sum()),
         )
         return Utility(
@@ -187,6 +191,7 @@ class ClassifierKind(Kind):
         p = challenge.probabilities.clip(0.0, 1.0)
         wrong = (p.argmax(axis=1) != challenge.labels).astype(np.float64)
         phi = logit(challenge.true_class_probability().clip(CLIP, 1 - CLIP))
+        # Logit of the true class, negative entropy and class: what the metric attacks are functions of.
         columns = (phi, xlogy(p, p).sum(axis=1), challenge.labels.astype(np.float64))
         return Views(
             discrete=(

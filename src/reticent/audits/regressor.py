@@ -70,7 +70,7 @@ class RegressorKind(Kind):
         )
 
     def can_learn_from(self, table: Table) -> bool:
-        """Whether the target varies."""
+        """Return whether the target varies."""
         return len(np.unique(table.target)) > 1
 
     def challenge(
@@ -132,6 +132,7 @@ class RegressorKind(Kind):
             targets,
             median=float(np.median(known)),
             units=units,
+            # The skill decides nothing, so it takes no part of the joint confidence.
             level=joint.level,
         )
         return Utility(
@@ -177,6 +178,7 @@ class RegressorKind(Kind):
     def views(self, challenge: RegressionChallenge, sides: Sides) -> Views:
         """Return the absolute error, and the prediction with the truth."""
         spread = float(challenge.targets.std()) or 1.0
+        # On a logarithmic scale, where errors of members pile up near 0 and their density can be told apart.
         error = np.log(np.abs(challenge.residuals) / spread + FAINT)
         columns = (error, challenge.predictions / spread, challenge.targets / spread)
         return Views(

@@ -47,6 +47,7 @@ from reticent.train import parse_trainer
 
 __all__ = ["run"]
 
+# What README and guide audit first: it needs no setting and takes any table with classes.
 DEFAULT_TRAINER = "sklearn.ensemble.RandomForestClassifier()"
 # Recipes that a saved product may be trained by again unasked: others could name a function, and so run code that the
 # folder's maker chose.
@@ -66,6 +67,7 @@ def run(options: AuditOptions) -> int:
     if options.save_product is not None and trainer is not None:
         trainer.must_be_storable(table)  # told now, not after the audit
     product, provenance, content = _product(options, table)
+    # Without a guarantee there is nothing to watch, and no reason to run a recipe that a stranger wrote.
     has_guarantee = provenance.guarantee is not None
     if trainer is None and has_guarantee and provenance.recipe.startswith(RETRAINED):
         # Whoever trained it says how: the attacks that retrain can be run as well.
@@ -97,6 +99,7 @@ def run(options: AuditOptions) -> int:
         repeat=shlex.join(["reticent", *sys.argv[1:]]),
         arguments=tuple(sys.argv[1:]),
     )
+    # Before the work: a result that cannot be written would be lost.
     must_be_writable(options.out)
     with running(
         options.effort,
@@ -125,6 +128,7 @@ def run(options: AuditOptions) -> int:
     if options.per_record is not None:
         _write_per_record(options.per_record, result.per_record)
     dossier.save(options.out)
+    # Last, when everything is written: what it holds about single people must not stay on the disk.
     carried_out.store.clear()
     if options.json:
         sys.stdout.write(dossier.to_json())
@@ -219,4 +223,5 @@ def _write_per_record(path: Path, risk: PerRecord) -> None:
                 "" if isnan(posterior) else f"{posterior:.9g}",
             ]
         )
+    # Readable by the owner alone, as the first line says that it is sensitive.
     write_text(path, text.getvalue(), mode=0o600)

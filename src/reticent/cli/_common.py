@@ -1,4 +1,4 @@
-"""What the commands share: the table, who carries out the work, bars on a terminal."""
+"""What the commands share: reading the table, workers, and progress on a terminal."""
 
 import importlib
 import importlib.util
@@ -47,7 +47,7 @@ def read_subject(
     if subject.table is None:
         if subject.target or group or subject.unit or subject.part:
             raise InvalidInput(
-                "columns are named but no table is; put the file after the command."
+                "columns are named but no table is; write the file after the command."
             )
         return builtin_table()
     if subject.target is None:
@@ -69,6 +69,7 @@ def find_own_modules() -> None:
     """Let `module:function` name a file of the folder the command was typed in."""
     here = str(Path.cwd())
     if here not in sys.path:
+        # First, as Python itself does for a script: the user's file wins over an installed module of the same name.
         sys.path.insert(0, here)
 
 
@@ -91,6 +92,7 @@ def own_object(text: str, role: str) -> Any:
     try:
         module = importlib.import_module(module_name)
     except Exception as error:  # the user's module may raise anything
+        # One line of moderate length: the message of somebody else's module may be a page.
         reason = " ".join(str(error).split())[:200]
         raise InvalidSpec(
             f"the module {module_name!r} of the {role} {text!r} cannot be imported ({type(error).__name__}: {reason}); run reticent "
@@ -112,14 +114,14 @@ def own_object(text: str, role: str) -> Any:
 
 @dataclass(frozen=True)
 class Terminal:
-    """Somebody who watches, or nobody.
+    """Where progress is shown, or a stand-in that shows nothing.
 
     Parameters
     ----------
     watched : bool
-        Whether anybody does.
+        Whether anything is shown.
     tell : callable
-        Shows progress: stage, done, total, and perhaps a note.
+        Shows progress: stage, done, total, and optionally a note.
     say : callable
         Shows a sentence.
     """
@@ -131,9 +133,10 @@ class Terminal:
 
 @contextmanager
 def terminal(*, quiet: bool) -> Iterator[Terminal]:
-    """Show bars with the time left, and sentences, on a terminal's error stream; else nothing."""
+    """Show progress bars and sentences on the error stream if it is a terminal; otherwise nothing."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
+        # A pipe or a log gets no bars, and --json gets nothing but JSON.
         yield Terminal(False, lambda *_: None, lambda _: None)
         return
     bars = Progress(
@@ -143,6 +146,7 @@ def terminal(*, quiet: bool) -> Iterator[Terminal]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
         console=console,
+        # Bars vanish at the end, so that the report stands alone.
         transient=True,
     )
     tasks: dict[str, TaskID] = {}
@@ -167,18 +171,18 @@ def running(
     quiet: bool,
     limits: "Limits | None" = None,
 ) -> Iterator[Run]:
-    """Yield how a command is carried out; what it has kept is removed by whoever saves the result.
+    """Yield the run of a command; whoever saves the result clears its store.
 
     Parameters
     ----------
     options : WorkerOptions
         Processes or a cluster.
     out : Path
-        Folder of the result, in which finished stages are kept on the way.
+        Folder of the result, in which finished stages are stored meanwhile.
     seed : int
-        Of the run.
+        Seed of the run.
     quiet : bool
-        Whether nothing is shown on the way.
+        Whether no progress is shown.
     limits : Limits, optional
         Time and memory.
     """
@@ -222,11 +226,13 @@ def _workers(options: WorkerOptions, named: str) -> Workers:
 def _own_files(named: str) -> Iterator[Path]:
     """Yield the single-file modules of the user's own that ``module:name`` in a text reaches, for workers elsewhere."""
     modules: dict[str, None] = {}
+    # Texts such as module:Class may stand inside a longer recipe, so they are searched for.
     for name in re.findall(r"([A-Za-z_]\w*):[A-Za-z_]", named):
         for part in code_of(name).parts:
             modules[part.partition(":")[0]] = None
     for module in modules:
         spec = importlib.util.find_spec(module)
+        # Dask sends single files; a package must be installed on the workers.
         if spec is not None and spec.origin is not None and "." not in module:
             yield Path(spec.origin)
 

@@ -39,7 +39,7 @@ NEIGHBOURS = ("gradient", "mislabelled", "gower", "euclidean", "ssim")
 
 
 def run(options: IdentifyOptions) -> int:
-    """Watch a training, save what was found, print it; return the exit status."""
+    """Watch a training, save the result, print it; return the exit status."""
     relation = relation_of(options.relation)
     table = read_subject(options.subject)
     provenance = Provenance()
@@ -47,6 +47,7 @@ def run(options: IdentifyOptions) -> int:
         provenance = read_provenance(options.product)
     split = _split(table, provenance, options)
     members = _some(split.defender, options)
+    # The same default as in `reticent train`, so that a product's own guarantee can be compared.
     delta = options.delta if options.delta is not None else 1 / (10 * len(members))
     spec, claimed, by = _trainer(options, provenance, delta)
     find_own_modules()
@@ -109,6 +110,7 @@ def _trainer(
             f"the product {options.product} does not say how it was trained, so its training cannot be watched; name it with --trainer."
         )
     guarantee = provenance.guarantee
+    # An epsilon at another delta is another claim.
     if claimed is None and guarantee is not None and guarantee.delta == delta:
         claimed, by = guarantee.epsilon, "the product's own guarantee"
     return provenance.recipe, claimed, by
@@ -136,9 +138,10 @@ def _neighbour(options: IdentifyOptions) -> Neighbour:
         size = re.fullmatch(r"(\d+)x(\d+)", options.image or "")
         if size is None:
             raise InvalidInput(
-                f"ssim compares images, but their size is {options.image!r}; say it with --image, such as --image 28x28."
+                f"ssim compares images, but their size is {options.image!r}; give it with --image, such as --image 28x28."
             )
         shape = (int(size[1]), int(size[2]))
+        # The command takes pixels to be bytes; SSIM scales its constants to their range.
         return Dissimilar(
             distance=StructuralSimilarity(shape=shape, dynamic_range=255.0)
         )
@@ -160,4 +163,5 @@ def _some(members: Table, options: IdentifyOptions) -> Table:
     if options.rows is None or options.rows >= len(members):
         return members
     rng = stream(options.seed, "rows")
+    # In the table's order, so that only the choice of rows is random.
     return members.take(np.sort(rng.choice(len(members), options.rows, replace=False)))

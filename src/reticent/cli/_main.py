@@ -21,6 +21,7 @@ from reticent.cli._options import (
 
 __all__ = ["app", "main"]
 
+# 70 is EX_SOFTWARE of sysexits.h; 130 is what shells report for Ctrl-C, 128 plus the number of SIGINT.
 INTERNAL_ERROR, INTERRUPTED = 70, 130
 
 app = typer.Typer(
@@ -28,7 +29,9 @@ app = typer.Typer(
     help="May this model be released? Attack it, measure with intervals, decide by a policy.",
     no_args_is_help=True,
     add_completion=False,
+    # Rich's tracebacks may show local variables, and these may hold records.
     pretty_exceptions_enable=False,
+    # Brackets in help texts are brackets, not markup.
     rich_markup_mode=None,
 )
 
@@ -39,12 +42,12 @@ def _root() -> None:
 
 
 def _command(name: str, options: type[Any], verb: str) -> None:
-    """Add a command: its options are the fields of a value, which is handed to a verb that is imported when it is called.
+    """Add a command whose options are the fields of a dataclass; its verb is imported only when the command is called.
 
     Parameters
     ----------
     name : str
-        As it is typed.
+        The name as it is typed.
     options : type
         A dataclass; its docstring is the command's help. Fields that are dataclasses themselves are flattened.
     verb : str
@@ -60,6 +63,7 @@ def _command(name: str, options: type[Any], verb: str) -> None:
         raise typer.Exit(status)
 
     parameters = list(_parameters(options))
+    # typer reads names, types and help from the signature, so the fields become its parameters.
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     run.__doc__ = options.__doc__
@@ -111,6 +115,7 @@ def main() -> None:
 
     An unexpected error must not look like a refusal (1), so it exits with 70.
     """
+    # Imported here: `reticent --help` must not wait for the libraries.
     from reticent.errors import ReticentError
 
     try:

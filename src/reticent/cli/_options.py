@@ -24,12 +24,12 @@ __all__ = [
 
 
 def option(default: Any, *names: str, **settings: Any) -> Any:
-    """Return a field with what the command line must know of it."""
+    """Return a field with its option of the command line."""
     return field(default=default, metadata={"option": typer.Option(*names, **settings)})
 
 
 def argument(default: Any = ..., **settings: Any) -> Any:
-    """Return a field that is given by its place, not by a name."""
+    """Return a field that is a positional argument of the command line."""
     metadata = {"option": typer.Argument(**settings)}
     return (
         field(metadata=metadata)
@@ -112,7 +112,9 @@ class AuditOptions:
     product: Path | None = option(
         None, help="Audit a product saved with skops instead."
     )
-    trust: list[str] | None = option(None, help="A type in the product you vouch for.")
+    trust: list[str] | None = option(
+        None, help="A type in the product file that you vouch for."
+    )
     policy: str = option("default", help="default, strict, or a TOML file.")
     attack: list[str] | None = option(
         None, help="An attack of your own, as module:Class; may be repeated."
@@ -139,7 +141,7 @@ class AuditOptions:
     )
     deadline: float | None = option(
         None,
-        help="Minutes after which no attack may end: those that would are skipped, and said.",
+        help="Minutes after which no attack may end; attacks that would are skipped and reported.",
         min=0.01,
     )
     rounds: int = option(100, help="Most retraining rounds per regime.", min=1)
@@ -205,7 +207,7 @@ class TrainOptions:
         min=1,
     )
     rate: float | None = option(None, help="Learning rate; by default 1.")
-    # Version 0.1 called it a treatment.
+    # Version 0.1 called it a treatment; scripts written for it keep working.
     clipping: str = option(
         "reticent.Clip(norm=1.0)",
         "--clipping",

@@ -15,8 +15,10 @@ from reticent.run import write_text
 
 __all__ = ["run"]
 
-# Stops of the page's sliders, as factors of what was asked for.
+# Stops of the page's sliders, as factors of what was asked for. Each combination of stops is computed exactly, so
+# their number multiplies the time.
 FACTORS = (0.5, 1.0, 2.0)
+# Stops of the slider for the risk; what was asked for is added to them.
 STOPS = {
     "belief": (0.6, 0.75, 0.9, 0.99),
     "advantage": (0.05, 0.1, 0.2, 0.4),
@@ -31,6 +33,7 @@ def run(options: PlanOptions) -> int:
     target = risk.target(options.rows)
     course = _course(options)
     delta, relation = risk.delta_for(options.rows), risk.neighbours
+    # The rate at which the default policy limits the true-positive rate (decision 0008).
     fpr = risk.fpr if risk.fpr is not None else 0.001
     planned = make_plan(
         target,
@@ -46,8 +49,10 @@ def run(options: PlanOptions) -> int:
                 "the page has sliders for rows, batch and epochs, but steps and a rate were given; use --rows, --batch and --epochs with --html."
             )
         kind, limits = risk.kind, sorted({*STOPS[risk.kind], risk.limit})
+        # A stop that asks for no more than chance gives would need infinite noise.
         limits = [limit for limit in limits if kind != "tpr" or limit > fpr]
         limits = [limit for limit in limits if kind != "belief" or limit > risk.prior]
+        # Small tables may round to nothing, and a training has at least one row.
         rows = [max(1, round(f * options.rows)) for f in FACTORS]
         batches = [max(1, round(f * options.batch)) for f in FACTORS]
         epochs = [f * options.epochs for f in FACTORS]
@@ -92,5 +97,5 @@ def _course(options: PlanOptions) -> Course:
             rows=options.rows, batch=options.batch, epochs=options.epochs
         )
     raise InvalidInput(
-        "it is not said how long the training is; give --rows, --batch and --epochs, or --steps and --rate."
+        "the length of the training is not given; give --rows, --batch and --epochs, or --steps and --rate."
     )

@@ -12,6 +12,7 @@ __all__ = ["run"]
 
 def run(options: PolicyOptions) -> int:
     """Print a policy, if it can be read as one; return the exit status."""
+    # Parsed first: a file that is no policy should not be printed as one.
     read_policy(options.name)
     if options.name in SHIPPED:
         file = resources.files("reticent.policy").joinpath(f"{options.name}.toml")

@@ -36,6 +36,7 @@ def run(options: TrainOptions) -> int:
         seed=options.seed,
     )
     with terminal(quiet=options.json) as screen:
+        # Working out the epsilon spent so far takes time, so it is done only if somebody reads it.
         progress = screen.tell if screen.watched else None
         trained = run_training(table, plan, out=options.out, progress=progress)
     if options.json:

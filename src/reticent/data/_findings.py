@@ -128,6 +128,7 @@ def check_columns(table: Table) -> list[Finding]:
                 )
             )
             continue
+        # Measurements with decimals are often all different without naming anybody.
         whole_numbers = kind == ColumnKind.NUMERIC and bool((present % 1 == 0).all())
         if (
             different > IDENTIFIER_SHARE * len(present)
@@ -185,6 +186,7 @@ def check_groups(split: Split, *, smallest_group: int) -> list[Finding]:
 
 def _people(part: Table, group: str) -> int:
     assert part.groups is not None
+    # People and not rows: a group of one person with many rows would show that person (decision 0003).
     return len(np.unique(part.units[part.groups == group]))
 
 
@@ -205,6 +207,7 @@ def _copies_quantity(table: Table, column: str, kind: ColumnKind) -> bool:
     if kind == ColumnKind.CATEGORICAL:
         if values.nunique() > MOST_STEPS:
             return False
+        # The codes have no order, but a leaf for every value needs none.
         numbers = values.astype("category").cat.codes.to_numpy().astype(np.float64)
     else:
         numbers = values.fillna(values.median()).to_numpy()
@@ -229,6 +232,7 @@ def _copies_class(table: Table, column: str, kind: ColumnKind) -> bool:
     if kind == ColumnKind.CATEGORICAL:
         if values.nunique() > max(MOST_CATEGORIES, 2 * len(table.classes)):
             return False
+        # Missing values have the code -1, so that they become a category of their own.
         codes = values.astype("category").cat.codes.to_numpy().astype(np.int64) + 1
         counts = np.zeros((codes.max() + 1, len(table.classes)))
         np.add.at(counts, (codes, table.target), 1)
@@ -236,7 +240,9 @@ def _copies_class(table: Table, column: str, kind: ColumnKind) -> bool:
     else:
         numbers = values.fillna(values.median()).to_numpy()[:, None]
         tree = DecisionTreeClassifier(
-            max_leaf_nodes=2 * len(table.classes), random_state=0
+            # Two intervals per class: a copy of the target needs one, and more could fit noise.
+            max_leaf_nodes=2 * len(table.classes),
+            random_state=0,
         )
         right = tree.fit(numbers, table.target).score(numbers, table.target)
     return bool(right >= LEAST_RIGHT)

@@ -158,6 +158,7 @@ def table_from_frame(
     array([30., 40.])
     """
     frame = frame.reset_index(drop=True)
+    # Numbers as names would not match what a command line or a schema says.
     frame.columns = frame.columns.map(str)
     if frame.columns.has_duplicates:
         twice = frame.columns[frame.columns.duplicated()][0]
@@ -230,10 +231,14 @@ def _read_frame(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
                 warnings.simplefilter("error", pd.errors.ParserWarning)
                 frame = pd.read_csv(
                     path,
+                    # Otherwise pandas takes the first column for an index where rows end with a comma.
                     index_col=False,
+                    # Its own list would turn a country or a name such as "NA" into a missing value.
                     keep_default_na=False,
                     na_values=list(missing),
+                    # Files such as Adult's have a space behind each comma.
                     skipinitialspace=True,
+                    # In pieces, one column may become text in one piece and numbers in the next.
                     low_memory=False,
                     float_precision=_PRECISION,
                 )
@@ -245,11 +250,13 @@ def _read_frame(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
     except InvalidTable:
         raise
     except Exception as error:
+        # An error of the command line is one sentence, and the first line names the reason.
         reason = str(error).strip().splitlines()[0] if str(error).strip() else ""
         raise InvalidTable(
             f"the file {path} is not a table ({reason or type(error).__name__}); "
             "save it as CSV with a header line, or as Parquet."
         ) from error
+    # One column is what a file with another separator looks like.
     if frame.shape[1] < 2 or len(frame) == 0:
         raise InvalidTable(
             f"the file {path} has {len(frame)} rows and {frame.shape[1]} column(s), which is not a "
@@ -262,6 +269,7 @@ def _without_missing(frame: pd.DataFrame, missing: tuple[str, ...]) -> pd.DataFr
     """Return a frame in which texts that mean "missing" are missing, as in text files."""
     columns = {}
     for column, values in frame.items():
+        # A number such as -9 may be a marker in one column and a value in another, so only texts are compared.
         is_text = pd.api.types.is_string_dtype(values)
         columns[column] = values.mask(values.isin(missing)) if is_text else values
     return pd.DataFrame(columns)
@@ -336,6 +344,7 @@ def _quantity(labels: pd.Series, called: str, name: str) -> NDArray[np.float64]:
 
 def _name_of(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
+        # A column of whole numbers with a gap is read as floats: 1.0 and 1 are the same class.
         return str(int(value))
     return str(value)
 
@@ -393,6 +402,7 @@ def _kind(values: pd.Series) -> ColumnKind:
     if isinstance(values.dtype, pd.CategoricalDtype):
         return ColumnKind.CATEGORICAL
     try:
+        # Ten distinct values are enough to see that there are more than two.
         present = {str(v).lower() for v in values.dropna().unique()[:10]}
     except TypeError as error:
         raise InvalidTable(
@@ -418,6 +428,7 @@ def _values(values: pd.Series, kind: ColumnKind) -> pd.Series:
             dtype=np.float64,
         )
     if pd.api.types.is_datetime64_any_dtype(values):
+        # Days since 1970, of the size of other numbers; nanoseconds would lose digits as doubles.
         days = (values - pd.Timestamp(0, tz=values.dt.tz)).dt.total_seconds() / 86_400
         return days.astype(np.float64).reset_index(drop=True)
     numbers = pd.to_numeric(values, errors="coerce").astype(np.float64)

@@ -295,6 +295,7 @@ def crossed(
             f"{len(names)} groups and {len(masks)} models are too few to compare; pass at least two groups, and three models that "
             "do not depend on each other."
         )
+    # A variance over models needs two of them on either side.
     usable = (count_in >= 2) & (count_out >= 2)
     means, by_model = np.empty(len(names)), np.empty((len(masks), len(names)))
     records, answers = np.empty(len(names)), np.empty(len(names))
@@ -320,8 +321,11 @@ def crossed(
         answers[k] = (noise_in + noise_out).mean() / n
     tied = np.array([by_model[cluster == c].mean(axis=0) for c in np.unique(cluster)])
     r = len(tied)
+    # The noise of single answers is in both variances, so it is taken off once; chance must not make a variance
+    # negative.
     covariance = np.diag(np.maximum(records - answers, 0.0))
     covariance += np.atleast_2d(np.cov(tied, rowvar=False)) / r
+    # Differences of successive groups: they are all 0 exactly if all groups are alike.
     contrast = np.eye(len(names))[:-1] - np.eye(len(names))[1:]
     gaps = contrast @ means
     q = len(names) - 1
@@ -388,6 +392,7 @@ def _crossed_pairs(
         )
         gap = float(means[a] - means[b])
         spread = float((by_model[:, a] - by_model[:, b]).std(ddof=1))
+        # An attack that is always right has no error; its gap is then 0 or certain.
         p = float(2 * stdtr(r - 1, -abs(gap) / max(error, 1e-12)))
         rows.append((a, b, gap, reach * error, gap / spread if spread else 0.0, p))
     return tuple(
@@ -446,6 +451,7 @@ def adjust(p_values: Sequence[float], correction: Correction) -> NDArray[np.floa
     order = np.argsort(p)
     out = np.empty(m)
     if correction == Correction.HOLM:
+        # Running maximum: no adjusted p-value may be below that of a surer pair.
         steps = np.maximum.accumulate((m - np.arange(m)) * p[order])
     else:
         ranked = p[order] * m / np.arange(1, m + 1)
@@ -469,6 +475,7 @@ def vulnerability_bound(epsilon: float, delta: float = 0.0) -> float:
         raise InvalidInput(
             f"epsilon must be at least 0 and delta must lie in [0, 1), got {epsilon} and {delta}."
         )
+    # (e^x - 1)/(e^x + 1) is tanh(x/2), without a quotient of two huge numbers.
     return min(1.0, float(np.tanh(epsilon / 2) + 2 * delta / (np.exp(epsilon) + 1)))
 
 
@@ -502,4 +509,5 @@ def _sphericity(v: NDArray[np.float64]) -> float:
     if squares == 0:
         return 1.0
     ratio = float(np.trace(centred)) ** 2 / ((g - 1) * squares)
+    # Its range in theory; rounding may leave it.
     return float(np.clip(ratio, 1 / (g - 1), 1.0))

@@ -93,6 +93,7 @@ def pair_wins(members: ArrayLike, nonmembers: ArrayLike) -> PairWins:
     below = np.searchsorted(r_sorted, d_sorted, side="left")
     not_above = np.searchsorted(r_sorted, d_sorted, side="right")
     d_wins = np.empty(len(d))
+    # The mean of both ends counts a tie as half a win.
     d_wins[d_order] = (below + not_above) / (2 * len(r))
     below = np.searchsorted(d_sorted, r_sorted, side="left")
     not_above = np.searchsorted(d_sorted, r_sorted, side="right")
@@ -140,6 +141,7 @@ def ltu_accuracy(
     in_open_unit(level, "level")
     accuracy = min(max(wins.accuracy, 0.0), 1.0)
     m, n = len(wins.members), len(wins.nonmembers)
+    # A side without variance would count as exactly known in DeLong's formula, however few records it has.
     spread = min(np.ptp(wins.members), np.ptp(wins.nonmembers))
     if m < 2 or n < 2 or spread == 0 or not 0 < accuracy < 1:
         few = min(m, n)
@@ -150,6 +152,7 @@ def ltu_accuracy(
             exact, value=accuracy, method="Clopper-Pearson on disjoint pairs"
         )
     error = np.sqrt(wins.members.var(ddof=1) / m + wins.nonmembers.var(ddof=1) / n)
+    # The derivative of the logit is 1/(a (1 - a)): the delta method.
     half = ndtri(1 - (1 - level) / 2) * error / (accuracy * (1 - accuracy))
     return Estimate(
         value=accuracy,
@@ -240,6 +243,7 @@ def utility(
         raise InvalidInput(
             f"utility needs at least 2 classes, got {classes}; check the target."
         )
+    # Records of one person may all be right or wrong together.
     trials = total if independent is None else min(independent, total)
     accuracy = clopper_pearson(correct / total * trials, trials, level=level)
 

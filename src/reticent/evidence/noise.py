@@ -203,6 +203,7 @@ def ceiling_of_steps(
 def _median_run(squares: NDArray[np.float64], miss: float) -> tuple[int, float]:
     """Return the run of median distance, and a lower limit on the share of runs at least as far apart."""
     sums = squares.sum(axis=1)
+    # The lower of two middle runs: the smaller distance gives the smaller bound.
     run = int(np.argsort(sums, kind="stable")[(len(sums) - 1) // 2])
     # Runs of equal distance differ by rounding only, and must all count.
     farther = int((sums >= sums[run] * (1 - 1e-6)).sum())
@@ -224,6 +225,7 @@ def _epsilon(
         return gaussian_epsilon(always, delta)
     lengths = np.minimum(lengths, LONGEST_STEP)
     lengths = lengths[lengths >= SHORTEST_STEP * min(longest, LONGEST_STEP)]
+    # Rounded down to lengths that occur, so that the bound stays a lower one.
     levels = np.unique(np.quantile(lengths, np.arange(LEVELS) / LEVELS, method="lower"))
     reach = 2.0 if relation == Relation.REPLACE else 1.0
     parts: list[tuple[Mechanism, int]] = []

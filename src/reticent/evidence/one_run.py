@@ -129,6 +129,7 @@ def guess_counts(scores: ArrayLike, included: ArrayLike) -> tuple[GuessCount, ..
             f"there are {len(s)} scores but answers of shape {coins.shape} and type {coins.dtype}; pass one boolean per canary."
         )
     heads = int(coins.sum())
+    # The theorem holds for independent fair coins alone, so chosen or sorted tags are refused.
     if binom.cdf(min(heads, len(s) - heads), len(s), 0.5) < UNFAIR:
         raise InvalidInput(
             f"{heads} of {len(s)} canaries are in, which fair coins hardly ever give, so the bound would not hold; include each "
@@ -272,6 +273,7 @@ def one_run_ceiling(
 
 def _looks(canaries: int) -> tuple[_Look, ...]:
     """Return the looks, which depend on the number of canaries alone and so need no correction for a choice."""
+    # An even number, so that both ends have the same share.
     few = 2 * int(GUESSES_PER_ROOT / 2 * math.sqrt(canaries))
     quarter = max(1, canaries // 4)
     others = [

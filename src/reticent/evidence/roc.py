@@ -109,6 +109,7 @@ def roc_points(
     # A whole false positive that rounding turned into 0.9999999 still counts as one.
     at_most = np.floor(rates * n + 1e-9)
     hits = _members_above(d, r, at_most + 1)
+    # Expected counts of ties are no whole numbers: rounded outwards, they widen the interval.
     low = lower_limit(np.floor(_members_above(d, r, fewest)), m, miss)
     high = upper_limit(np.ceil(_members_above(d, r, most + 1)), m, miss)
     return [
@@ -137,6 +138,7 @@ def _members_above(
     above the q-th non-member.
     """
     m, n = len(d), len(r)
+    # Ranks beyond the ends are handled in the last line; here they only need a valid index.
     inner = np.clip(rank, 1, n).astype(np.int64)
     at = r[n - inner]
     strictly = m - np.searchsorted(d, at, side="right")

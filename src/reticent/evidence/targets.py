@@ -130,6 +130,7 @@ def measure_targets(
     drawn /= chosen.sum(axis=1)[:, None]
     mean, spread = values[:, 0].mean(axis=0), drawn.std(axis=0, ddof=1)
     reach = float(stdtrit(g - 1, 1 - (1 - in_open_unit(level, "level")) / 2))
+    # Drawing g clusters with replacement understates their variance by this factor.
     half = reach * spread * np.sqrt(g / (g - 1))
 
     def estimate(k: int) -> Estimate:
@@ -159,6 +160,7 @@ def _rates(
     """Return the AUC and the TPR at each FPR for each row of weights, with records in descending order of score."""
     inside = np.cumsum(np.where(mask, weights, 0.0), axis=1)
     outside = np.cumsum(np.where(mask, 0.0, weights), axis=1)
+    # A replicate may draw no member at all; its rate is then 0 and not undefined.
     total_in = np.maximum(inside[:, -1:], 1e-12)
     total_out = np.maximum(outside[:, -1:], 1e-12)
     steps = np.diff(outside, axis=1, prepend=0.0)

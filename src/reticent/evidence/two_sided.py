@@ -247,6 +247,7 @@ def noise_upper_bound(
         bound = low
     else:
         while high > low * (1 + relative):
+            # The geometric mean, because the error is relative.
             middle = math.sqrt(low * high)
             low, high = (middle, high) if not_refuted(middle) else (low, middle)
         bound = high  # this noise is itself refuted, so the error is on the safe side
@@ -262,6 +263,7 @@ def noise_upper_bound(
 
 def _ranks(runs: int) -> NDArray[np.int64]:
     """Return the ranks of the thresholds among the scores of the second table, which depend on their number alone."""
+    # The j-th largest of n uniform draws has the mean j/(n + 1).
     wanted = np.floor(np.asarray(SHARES) * (runs + 1) + 0.5)
     return np.unique(np.clip(wanted, 1, runs)).astype(np.int64)
 
@@ -286,6 +288,7 @@ def _p_value(
     # betainc(y, runs - y + 1, p) is the probability of y or more; for y = 0 it is 1.
     tail = betainc(np.maximum(y, 1e-300), runs - y + 1, reached)
     each = np.where(beyond == 0, 1.0, tail @ _MASSES + _LEFT_OUT)
+    # Bonferroni over the thresholds.
     return min(1.0, float(each.min()) * (len(beyond) if paid else 1))
 
 

@@ -137,6 +137,7 @@ def worst_case_density(
     d, r = as_scores(members, "members"), as_scores(nonmembers, "non-members")
     both = np.concatenate([d, r])
     _, tied, counts = np.unique(both, return_inverse=True, return_counts=True)
+    # Tied values share the middle of their ranks.
     ranks = (np.cumsum(counts) - (counts + 1) / 2 + 0.5)[tied] / len(both)
     codes = np.minimum((ranks * CELLS).astype(np.int64), CELLS - 1)
     # The kernel narrows slowly with the number of records: a narrower one raises the bias, a wider one flattens edges.
@@ -200,6 +201,7 @@ def worst_case_vectors(
     ranks += rng.uniform(-1e-6, 1e-6, ranks.shape)
     # The number of neighbours grows more slowly than the records, so that neighbours come closer as records are added.
     k = max(5, round(len(x) ** 0.4))
+    # The nearest is the record itself, whose tag must not count.
     near = np.asarray(cKDTree(ranks).query(ranks, k=k + 1)[1])[:, 1:]
     tags = np.arange(len(x)) < len(d)
 
@@ -214,6 +216,7 @@ def worst_case_vectors(
         return float((gap[tags].mean() + gap[~tags].mean()) / 2)
 
     null = np.array([total(rng.permutation(tags)) for _ in range(PERMUTATIONS)])
+    # No record is judged by its own tag, so this rule is learned on other records.
     called = shown(tags) > 0
     return _corrected(
         feature, total(tags), null, called[tags], called[~tags], sharp=0.0, level=level
@@ -294,6 +297,7 @@ def _by_cells(
     # With two values the only rules are one value and the other: the worst case is the gap itself, folded at 0.
     last = cells - 1
     gap = vulnerability(d == last, r == last, level=level)
+    # If the interval of the gap contains 0, so does that of its absolute value.
     low = max(0.0, gap.low, -gap.high)
     value = corrected.estimate.value
     return WorstCase(
@@ -373,6 +377,8 @@ def _corrected(
         feature=feature,
         plug_in=plug_in,
         bias=bias,
+        # The observed order counts as one of the permutations, so that the test is exact; ties differ by rounding
+        # only.
         p_value=float((1 + np.sum(null >= plug_in - 1e-12)) / (1 + len(null))),
         estimate=Estimate(
             value=value,

@@ -25,8 +25,8 @@ from reticent.train import trainer_of
 
 __all__ = ["audit", "audit_outputs", "workers_of"]
 
-FEWEST_OUTPUTS = 20  # members, and non-members, of which anything can be said
-USUAL_MEMORY = 2.0
+FEWEST_OUTPUTS = 20  # members, and non-members: as many as a part of a table needs
+USUAL_MEMORY = 2.0  # gigabytes, the same as on the command line
 
 
 def workers_of(count: int | None) -> Workers:
@@ -81,7 +81,7 @@ def audit(
     policy : Policy, path or str, optional
         Rules of release: ``"default"``, ``"strict"``, a TOML file or a policy.
     seed : int
-        For split, training and attacks.
+        Seed of split, training and attacks.
     parts : array-like of str, optional
         ``"defender"``, ``"reserved"``, ``"auxiliary"``; by default a random split.
     claimed_epsilon : float, optional
@@ -178,7 +178,7 @@ def audit_outputs(
     policy, seed, claimed_epsilon
         As in :func:`audit`.
     name : str
-        How the report calls the product.
+        Name of the product in the report.
 
     Returns
     -------

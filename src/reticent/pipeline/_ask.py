@@ -1,4 +1,4 @@
-"""Train the product or take it, and ask it; ask also a product that cannot know who is a member."""
+"""Train the product, or take it as given, and record its answers; do the same for a product that cannot know the members."""
 
 import time
 from dataclasses import dataclass, replace
@@ -14,7 +14,8 @@ from reticent.run import Run
 
 __all__ = ["Null", "ask_null", "ask_product", "training_findings"]
 
-MOST_WARNINGS = 3  # of a trainer that are repeated; the rest says nothing new
+# Warnings of a trainer that the report repeats, which is no log.
+MOST_WARNINGS = 3
 NULL_HALVES = "One half of the non-members, set against the other,"
 
 
@@ -54,6 +55,7 @@ def ask_product(case: Case, run: Run) -> tuple[Answers, Product | None]:
         product = as_product(
             plan.trainer.train(case.split.defender, seed=train_seed(run.seed))
         )
+        # Only the training is timed, not the queries: pool and insider plan their trainings by it.
         seconds = time.perf_counter() - started
         trained.append(product)
         return replace(case.kind.ask(product, case.both), seconds=seconds)
@@ -64,7 +66,7 @@ def ask_product(case: Case, run: Run) -> tuple[Answers, Product | None]:
 
 
 def training_findings(answers: Answers) -> tuple[Finding, ...]:
-    """Return what the training said, and whether answers had to be made from decision values."""
+    """Return the warnings of the training, and a note if probabilities had to be made from decision values."""
     findings = [
         Finding(
             name="trainer_warning",
@@ -73,6 +75,7 @@ def training_findings(answers: Answers) -> tuple[Finding, ...]:
             if " " in warning
             else f"the trainer gave a {warning}; run it outside reticent to read it.",
         )
+        # A bare class name is all that is known of a foreign warning: its message could quote cells of the table.
         for warning in answers.warnings[:MOST_WARNINGS]
     ]
     if not answers.exact:
@@ -90,8 +93,9 @@ def training_findings(answers: Answers) -> tuple[Finding, ...]:
 def ask_null(case: Case, answers: Answers, run: Run) -> Null:
     """Return answers that cannot depend on membership.
 
-    With a trainer and auxiliary records: those of a product trained on the latter. Else, or if the product can be opened and
-    that one cannot or has other layers, the product's own answers on the reserved part, of which one half is called members.
+    With a trainer and auxiliary records, these are the answers of a product trained on the latter. Otherwise, or if the product
+    can be opened and that one cannot or has other layers, they are the product's answers on the reserved part, of which one half
+    is called members.
     """
     trainer, auxiliary = case.plan.trainer, case.split.auxiliary
     if (
@@ -110,13 +114,17 @@ def ask_null(case: Case, answers: Answers, run: Run) -> Null:
             depends=case.content,
         )
         run.tell("training the product", 2, 2)
-        inside, own = unrelated.internals, answers.internals
-        if own is None or (inside is not None and inside.layers == own.layers):
+        control, product = unrelated.internals, answers.internals
+        # An attack on layers that the control lacks could not be run on it, and so would go unchecked.
+        if product is None or (
+            control is not None and control.layers == product.layers
+        ):
             return Null(
                 answers=unrelated,
                 what="A product trained on unrelated records",
                 rows=None,
             )
     run.tell("training the product", 2, 2)
+    # Neither half was trained on, so whatever tells them apart is not membership.
     rows = np.flatnonzero(~case.sides.tags)
     return Null(answers=answers.take(rows), what=NULL_HALVES, rows=rows)

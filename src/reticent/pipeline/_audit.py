@@ -74,7 +74,10 @@ def run_audit(
     findings = [*look_at_data(case, run), *what_is_not_kept(case, run)]
     answers, product = ask_product(case, run)
     findings += training_findings(answers)
+    # The control is asked before anything is attacked, so that its choice cannot depend on a result.
     null = ask_null(case, answers, run)
+    # The size of the pool follows from time and memory alone and is fixed here, before any score exists (decision
+    # 0012).
     size = choose_pool(case, answers, run)
     findings += size.findings()
     pool = train_pool(case, size, answers.values.shape[1], run)
@@ -83,6 +86,7 @@ def run_audit(
     groups = case.both.groups
     people = People(posterior=posterior_of(plan.kind, scored)[0], groups=groups)
     pool_evidence = measure_pool(plan, arena, size, people, run)
+    # After the attacks of the outsider: the insider takes what time they have left, and at least its own share.
     insider = play_insider(case, answers, run)
     claims = examine_claims(case, table, run)
     heard = Heard(
@@ -98,7 +102,7 @@ def run_audit(
         gathered,
         judge_controls(scored, plan.policy, what=null.what),
         findings,
-        _Told(
+        _Background(
             claims=claims,
             epsilons=three_epsilons(claims, gathered.evidence, case),
             records=_records(case, gathered.evidence),
@@ -136,6 +140,7 @@ def outputs_dossier(
     arena = Arena.of_outputs(plan.kind, challenge, tags, run=run)
     scored = score_all(plan, arena, run)
     claims = Claims(provenance=plan.provenance)
+    # Without a trainer there is neither a pool nor an insider, and nothing to watch.
     heard = Heard(vulnerability_bound=claims.vulnerability_bound)
     gathered = gather(plan, arena, scored, heard, run)
     evidence = gathered.evidence
@@ -144,7 +149,7 @@ def outputs_dossier(
         gathered,
         judge_controls(scored, plan.policy, what=NULL_HALVES),
         findings,
-        _Told(
+        _Background(
             claims=claims,
             epsilons=three_epsilons(claims, evidence, None),
             records={
@@ -161,8 +166,8 @@ def outputs_dossier(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Told:
-    """What a dossier says beside evidence and decision."""
+class _Background:
+    """What a dossier contains besides evidence and decision."""
 
     claims: Claims
     epsilons: Epsilons | None
@@ -175,11 +180,11 @@ def _dossier(
     gathered: Gathered,
     controls: tuple[Control, ...],
     findings: Sequence[Finding],
-    told: _Told,
+    background: _Background,
     run: Run,
 ) -> Dossier:
     evidence, policy = gathered.evidence, plan.policy
-    statements = _statements(plan, gathered, told, run)
+    statements = _statements(plan, gathered, background, run)
     decision = decide(
         policy,
         statements,
@@ -189,6 +194,7 @@ def _dossier(
         remedies=remedies(plan),
     )
     warnings: tuple[str, ...] = ()
+    # The policy does not weigh the insider, but the reader must still learn what one could do (decision 0008).
     if not policy.decides("insider"):
         warnings = (insider_warning(evidence.insider),)
     return Dossier(
@@ -201,29 +207,30 @@ def _dossier(
         controls=controls,
         findings=tuple(findings),
         policy=policy,
-        provenance=told.claims.provenance,
+        provenance=background.claims.provenance,
         seed=run.seed,
-        records=told.records,
+        records=background.records,
         subject=plan.subject,
-        repeat=told.repeat,
-        epsilons=told.epsilons,
-        watched=told.claims.watched,
+        repeat=background.repeat,
+        epsilons=background.epsilons,
+        watched=background.claims.watched,
         kind_sections=plan.kind.sections,
         own_sections=plan.own_sections,
     )
 
 
 def _statements(
-    plan: AuditPlan, gathered: Gathered, told: _Told, run: Run
+    plan: AuditPlan, gathered: Gathered, background: _Background, run: Run
 ) -> tuple[Statement, ...]:
-    """Return what every measure says, in the order of the measures."""
+    """Return the statement of every measure, in the order of the measures."""
+    records = background.records
     seen = Seen(
         evidence=gathered.evidence,
         scores=gathered.scores,
-        claim=told.claims.claim,
-        epsilons=told.epsilons,
-        was_watched=told.claims.watched is not None,
-        people_repeat=told.records["defender"] > told.records["member_units"],
+        claim=background.claims.claim,
+        epsilons=background.epsilons,
+        was_watched=background.claims.watched is not None,
+        people_repeat=records["defender"] > records["member_units"],
         confidence=plan.policy.confidence,
         statements=plan.policy.statements(plan.measures),
     )
@@ -244,7 +251,7 @@ def _statements(
 
 
 def _gaps(plan: AuditPlan, evidence: Evidence) -> list[Gap]:
-    """Return what was not looked at: silence is not safety."""
+    """Return the attacks that failed, were skipped or are missing, which rule out a release."""
     gaps = [
         Gap(
             reason=f"The attack {failure.name!r} failed ({failure.why}), so what it would have found is not known.",
@@ -261,6 +268,7 @@ def _gaps(plan: AuditPlan, evidence: Evidence) -> list[Gap]:
     ]
     ran = {attack.name for attack in evidence.attacks}
     ran |= {INSIDER_ATTACK} if evidence.insider is not None else set()
+    # Attacks that failed or were skipped have a gap already and are not counted as missing again.
     known = {failure.name for failure in evidence.failed}
     known |= {skip.name for skip in evidence.skipped}
     for name in plan.policy.required(plan.kind.name):
@@ -284,6 +292,7 @@ def _repeat(plan: AuditPlan, size: PoolSize) -> str:
     """Return the line that repeats the audit; it names the size of a pool that time has chosen."""
     if size.chosen == "asked for" or not plan.repeat:
         return plan.repeat
+    # A Python call ends with a parenthesis, a command line does not.
     if plan.repeat.endswith(")"):
         return f"{plan.repeat[:-1]}, pool={size.models})"
     return f"{plan.repeat} --pool {size.models}"
@@ -294,6 +303,7 @@ def _per_record(gathered: Gathered, sides: Sides, ids: NDArray[np.int64]) -> Per
     wins = pair_wins(scores[sides.unit_tags], scores[~sides.unit_tags])
     privacy = np.empty(len(scores))
     privacy[sides.unit_tags] = individual_privacy(wins)
+    # A non-member is compared with all members in the same way: what it loses is a false alarm about it.
     privacy[~sides.unit_tags] = np.minimum(2 * (1 - wins.nonmembers), 1.0)
     posterior = np.full(len(scores), np.nan)
     if gathered.posterior is not None:

@@ -25,7 +25,7 @@ class Case:
     split : Split
         Members, non-members, and perhaps others.
     seed : int
-        Of the run.
+        Seed of the run.
     """
 
     plan: AuditPlan
@@ -59,17 +59,19 @@ class Case:
     @cached_property
     def features(self) -> NDArray[np.float64]:
         """The records as numbers, without the target."""
+        # The target stands last; attackers are shown it apart from the features.
         return as_numbers(self.both)[0][:, :-1]
 
     @cached_property
     def known(self) -> NDArray[np.bool_]:
-        """Records that a product which looks them up would know: members, and non-members that are equal to one."""
+        """The records that a look-up table of the members would find: members, and non-members identical to one."""
         return np.isin(self.both.row_hashes, self.split.defender.row_hashes)
 
     @property
     def data_content(self) -> Content:
-        """What stages depend on that look at the records alone."""
+        """What the stages that look at the records alone depend on."""
         parts = (self.split.defender, self.split.reserved, self.split.auxiliary)
+        # The parts and not the table: the same table divided differently is another audit.
         fingerprints = ["none" if p is None else p.fingerprint for p in parts]
         return content_of(*fingerprints, self.seed)
 
@@ -84,6 +86,7 @@ class Case:
     def product_seed(self) -> int:
         """The seed of the run that trained the product, as far as it is known."""
         recorded = self.plan.provenance.seed
+        # An insider who retrains a saved product must start from its seed, not from the seed of this audit.
         if self.plan.product is not None and recorded is not None:
             return recorded
         return self.seed

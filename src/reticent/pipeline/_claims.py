@@ -22,22 +22,27 @@ from reticent.train import guarantee_of
 
 __all__ = ["Claims", "examine_claims", "stated_claims", "three_epsilons"]
 
-MOST_WATCHED = 50  # trainings that are watched if time allows and none are asked for
-# Of the time of the audit that watching may take, however little the rest has left.
+# Trainings that are watched if time allows and no number is asked for: some dozens bring the bound within a tenth of
+# the exact epsilon (decision 0022).
+MOST_WATCHED = 50
+# Share of the audit's time that watching may take in any case, even if the earlier stages have used up all of it:
+# a claim that was never put to the test would be the weakest part of the report.
 LEAST_SHARE_OF_TIME = 0.2
-LARGEST_EXPONENT = 500  # the exponential of a larger number is too large to be one
+# math.exp overflows above 709. What attacks can show grows with the logarithm of the number of records only, so no
+# audit of real size comes near this.
+LARGEST_EXPONENT = 500
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claims:
-    """What somebody says of a product's privacy, and what watching its training shows.
+    """What is claimed about a product's privacy, and what watching its training shows.
 
     Parameters
     ----------
     provenance : Provenance
         Where the product comes from, its claim and guarantee included.
     watched : Identification or None
-        What an adversary that watched the training found out.
+        What an adversary who watched the training found out.
     """
 
     provenance: Provenance
@@ -57,8 +62,9 @@ class Claims:
 
     @property
     def vulnerability_bound(self) -> float | None:
-        """The largest vulnerability that the claim allows; exact, delta included, if a guarantee goes with it."""
+        """The largest vulnerability that the claim allows; exact, with delta, if there is a guarantee."""
         claim, guarantee = self.claim, self.provenance.guarantee
+        # The exact trade-off curve gives a smaller bound than the formula for (epsilon, delta).
         if guarantee is not None and guarantee.holds:
             return guarantee.advantage
         return None if claim is None else vulnerability_bound(claim.epsilon)
@@ -78,6 +84,7 @@ def examine_claims(case: Case, table: Table, run: Run) -> Claims:
     """
     claims = stated_claims(case, table)
     plan = case.plan
+    # What was watched before is not watched again; another library may have run that training.
     if plan.watched is not None:
         return replace(claims, watched=plan.watched)
     watchable = None if plan.trainer is None else plan.trainer.watching()
@@ -89,6 +96,7 @@ def examine_claims(case: Case, table: Table, run: Run) -> Claims:
     if plan.watch is None:
         least = LEAST_SHARE_OF_TIME * run.effort.seconds
         left = max(run.effort.seconds_left, least)
+        # The deadline is hard; the planned minutes are not.
         seconds = min(left, run.effort.seconds_to_deadline)
     watch = WatchPlan(
         trainer=watchable,
@@ -110,6 +118,7 @@ def stated_claims(case: Case, table: Table) -> Claims:
     """Return what the provenance, the recipe and the caller say of the product's privacy."""
     plan, stated = case.plan, case.plan.provenance
     guarantee = stated.guarantee
+    # Of a product made here the guarantee is computed, of one made elsewhere it is what its file states.
     if plan.product is None and plan.trainer is not None:
         guarantee = plan.trainer.guarantee(len(case.split.defender))
     claimed = plan.claimed_epsilon
@@ -136,7 +145,7 @@ def three_epsilons(
 ) -> Epsilons | None:
     """Return the three epsilons; None if nothing is claimed.
 
-    Audited is what an adversary that watched the training has shown, or else what the attacks on the product have.
+    The audited epsilon is what an adversary who watched the training has shown, or else what the attacks on the product have.
 
     Parameters
     ----------
@@ -155,6 +164,7 @@ def three_epsilons(
     proven, says = _proven(claims, case)
     if watched is not None:
         return replace(watched.epsilons, claimed=claimed, proven=proven, proven_by=says)
+    # A bare epsilon is taken at its word, as pure differential privacy.
     delta = 0.0 if guarantee is None else guarantee.delta
     shown = _at_delta(evidence.epsilon.low, delta, evidence.epsilon_ceiling)
     return Epsilons(
@@ -167,6 +177,7 @@ def three_epsilons(
         audited=Estimate(
             value=shown,
             low=shown,
+            # A lower bound only: attacks never show that epsilon is small.
             high=math.inf,
             level=evidence.epsilon.level,
             method=evidence.epsilon.method,
@@ -177,19 +188,20 @@ def three_epsilons(
 
 
 def _at_delta(shown: float, delta: float, ceiling: float) -> float:
-    """Return what an epsilon shown for delta 0 is worth at a delta.
+    """Return the lower bound at a delta that follows from one shown for delta 0.
 
     A true-positive rate is at most e^epsilon times the false-positive rate plus delta, and no false-positive rate
-    below e^-ceiling can be shown.
+    below e^-ceiling can be shown. So the bound falls by at most delta e^ceiling before the logarithm is taken.
     """
     if delta == 0 or shown > LARGEST_EXPONENT:
         return shown
     left = math.exp(shown) - delta * math.exp(ceiling)
+    # A ratio of rates of at most 1 shows nothing, and no epsilon is negative.
     return math.log(left) if left > 1 else 0.0
 
 
 def _proven(claims: Claims, case: Case | None) -> tuple[float | None, str]:
-    """Return what the recipe guarantees, worked out again, and how; None if it is not known."""
+    """Return the epsilon that the recipe guarantees, computed here, and how; None if it is not known."""
     guarantee, watched = claims.provenance.guarantee, claims.watched
     trainer = None if case is None else case.plan.trainer
     watchable = None if trainer is None else trainer.watching()

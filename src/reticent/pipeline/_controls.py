@@ -47,6 +47,7 @@ def _memorising(
     """Judge a product that memorised its records; it must break the privacy limit."""
     accuracies = _accuracies(scores, level=level)
     privacy = privacy_from_accuracy(best_of(list(accuracies.values()), level=level))
+    # Caught means that even the upper end of the interval breaks the limit.
     caught = sum(privacy_from_accuracy(a).high < limit for a in accuracies.values())
     behaved = privacy.high < limit
     return Control(
@@ -66,6 +67,7 @@ def _unrelated(scores: Mapping[str, UnitScores], *, what: str) -> Control:
     """Judge answers that cannot depend on membership; no attack may see any."""
     accuracies = _accuracies(scores, level=NULL_LEVEL)
     best = best_of(list(accuracies.values()), level=NULL_LEVEL)
+    # An accuracy of one half is a coin; only a lower end above it is evidence of something else.
     behaved = best.low <= 0.5
     return Control(
         name="unrelated",
@@ -84,6 +86,7 @@ def _unrelated(scores: Mapping[str, UnitScores], *, what: str) -> Control:
 def _accuracies(
     scores: Mapping[str, UnitScores], *, level: float
 ) -> dict[str, Estimate]:
+    # The best of several attacks is judged, so the error is divided among them.
     each = split_level(level, len(scores))
     return {
         name: ltu_accuracy(sides.members, sides.nonmembers, level=each)

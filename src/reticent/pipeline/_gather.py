@@ -46,21 +46,21 @@ __all__ = ["Gathered", "Heard", "do_all", "gather", "posterior_of"]
 
 T = TypeVar("T")
 FEWEST_PER_BIN = (
-    20  # people in a bin of the calibration: fewer would say too much of each
+    20  # people in a bin of the calibration: fewer would reveal single people
 )
-MOST_BINS = 10
+MOST_BINS = 10  # customary for calibration curves
 
 
 @dataclass(frozen=True, kw_only=True)
 class Heard:
-    """What else was found out about the product, before evidence is gathered.
+    """What other stages have found out about the product before evidence is gathered.
 
     Parameters
     ----------
     insider : InsiderEvidence or None
         The retraining attacker.
     pool : PoolEvidence or None
-        What many models tell.
+        Evidence from many models of the same recipe.
     vulnerability_bound : float or None
         The largest vulnerability that the claimed epsilon allows.
     groups : array of object or None
@@ -134,7 +134,7 @@ def gather(
     """
     if not scored.attacks:
         raise InvalidInput(
-            "no attack could be run, so nothing is known about the product; see to it that at least one attack has what it needs."
+            "no attack could be run, so nothing is known about the product; make sure that at least one attack has what it needs."
         )
     work = _Work(plan=plan, arena=arena, scored=scored, heard=heard, run=run)
     kind, sides, challenge = plan.kind, work.sides, arena.product.challenge
@@ -146,6 +146,7 @@ def gather(
     posterior, predicted_by = posterior_of(kind, scored)
     scores = by_unit[best.name]
     sizes = len(scores.members), len(scores.nonmembers)
+    # The strongest attack was chosen on the records that judge it: every figure about it pays for the choice.
     each = work.joint.times(work.choices).each
     evidence = Evidence(
         attacks=attacks,
@@ -219,6 +220,7 @@ def _asked(policy: Policy, joint: Joint) -> Asked:
 
 def _family(attack: Attack) -> str:
     """Return what the attacker does beside querying, by what the attack needs."""
+    # Looking inside is the rarer capability, so it names the family of an attack that needs both.
     if Need.INTERNALS in attack.needs:
         return "looks inside"
     return "trains others" if Need.POOL in attack.needs else "queries"
@@ -238,6 +240,7 @@ def _calibration(
     if posterior is None:
         return None
     per_unit = sides.by_unit(posterior)
+    # With fewer than two bins there would be no curve at all.
     bins = max(2, min(MOST_BINS, len(per_unit) // FEWEST_PER_BIN))
     return calibration(per_unit, sides.unit_tags, level=policy.confidence, bins=bins)
 
@@ -251,6 +254,7 @@ def _worst_and_groups(
     views = len(jobs)
     if work.heard.groups is not None:
         jobs.append(_groups_job(work, best, work.heard.groups))
+    # One list of jobs, so that the workers take groups and views side by side.
     results = do_all(work.run, jobs)
     why = f"joint over {views} views and the choice among {work.choices} attacks"
     worst = tuple(_stated(case, policy.confidence, why) for case in results[:views])
@@ -263,6 +267,7 @@ def _groups_job(
     policy = work.plan.policy
     limit = policy.limit("group_privacy")
     is_judged = limit is not None and limit.judges
+    # Groups that no limit judges are shown at the policy's full confidence and take none from the verdict.
     shared = work.joint if is_judged else Joint(level=policy.confidence)
     return partial(
         measure_groups,
@@ -278,6 +283,7 @@ def _groups_job(
 def _worst_jobs(work: _Work, best: str) -> list[Callable[[], Any]]:
     sides = work.sides
     views = work.plan.kind.views(work.arena.product.challenge, sides)
+    # The views are all shown, and the score among them is that of the attack that was chosen: both are paid for.
     each = split_level(work.plan.policy.confidence, len(views) + work.choices)
     inside, outside = sides.unit_tags, ~sides.unit_tags
     estimators = (
@@ -325,8 +331,11 @@ def _aware_of_groups(
     groups: tuple[GroupEvidence, ...], *, level: float
 ) -> Estimate | None:
     """Return the worst case of an adversary who knows each person's group as well."""
+    # With one group there is nothing to know.
     if len(groups) < 2:
         return None
     return subgroup_aware(
-        [(float(g.members + g.nonmembers), g.worst_case) for g in groups], level=level
+        # Theorem 4 of Yaghini et al. weighs groups by their size.
+        [(float(g.members + g.nonmembers), g.worst_case) for g in groups],
+        level=level,
     )

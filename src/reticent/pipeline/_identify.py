@@ -18,10 +18,9 @@ from reticent.train import proven_epsilon
 
 __all__ = ["WatchPlan", "run_identification"]
 
-RUNS_PER_CHUNK = 50  # runs that are kept together: an interruption loses no more
-RUNS_PER_CHUNK_IF_SHORT = (
-    10  # the same where time is short, to stop soon after it is up
-)
+RUNS_PER_CHUNK = 50  # runs that are stored together: an interruption loses no more
+# The same where time is limited, because the clock is looked at between chunks only.
+RUNS_PER_CHUNK_IF_SHORT = 10
 NOT_DP = "empirical, not DP"
 
 
@@ -49,15 +48,15 @@ class WatchPlan:
     claimed_by : str
         Who claims it.
     delta : float, optional
-        By default 1 / (10 rows).
+        Probability of failure at which epsilon is stated; by default 1 / (10 rows).
     belief : float
-        Belief in the truth of which is counted how often it is exceeded.
+        The share of runs in which the belief in the truth exceeds this value is reported.
     level : float
         Confidence.
     seconds : float, optional
-        After so long no further chunk of runs is begun.
+        Time after which no further chunk of runs is started; without it all runs are watched.
     subject, repeat
-        For the report.
+        Names and the repeating command, for the report.
     """
 
     trainer: Watchable
@@ -88,6 +87,7 @@ class WatchPlan:
             raise InvalidInput(
                 f"the claimed epsilon is {self.claimed}, but a privacy loss is a positive number."
             )
+        # With both, nobody could tell which of the two broke the guarantee.
         if self.local and self.shuffled:
             raise InvalidInput(
                 "local sensitivity and shuffling are each a fault of their own; watch one at a time."
@@ -109,14 +109,14 @@ def run_identification(
     outside: Table | None = None,
     run: Run | None = None,
 ) -> Identification:
-    """Watch a training and say what an adversary that sees every step comes to believe.
+    """Watch a training and return what an adversary who sees every step comes to believe.
 
     Parameters
     ----------
     table : Table
         The records of the first table.
     plan : WatchPlan
-        How.
+        How the training is watched.
     outside : Table, optional
         Records from which the other one is taken, for replace-one.
     run : Run, optional
@@ -137,11 +137,14 @@ def run_identification(
         seed=run.seed,
     )
     table, own, other = neighbours.table, neighbours.own, neighbours.other
+    # For replace-one the table holds both records, of which each training uses one.
     rows = len(table) - (other is not None)
+    # A failure probability well below one person in the table.
     delta = plan.delta if plan.delta is not None else 1 / (10 * rows)
     depends = plan.trainer.content() + content_of(
         table.fingerprint, own, other, run.seed, plan.local, plan.shuffled
     )
+    # One seed per run and not per chunk: more runs continue the same sequence.
     seeds = [run.seed_for(f"watch/{number}") for number in range(plan.runs)]
     watched: list[Watched] = []
     size = RUNS_PER_CHUNK if plan.seconds is None else RUNS_PER_CHUNK_IF_SHORT
@@ -149,6 +152,7 @@ def run_identification(
     while at < plan.runs:
         run.tell("watching", at, plan.runs)
         used = time.perf_counter() - started
+        # At least one chunk is always watched: no runs would be no result.
         if plan.seconds is not None and watched and used > plan.seconds:
             break
         some = seeds[at : at + size]

@@ -1,4 +1,4 @@
-"""What callers pass as data, as a table; and a folder that can be written before hours of work."""
+"""Turn what callers pass as data into a table, and check early that a folder can be written."""
 
 from pathlib import Path
 
@@ -67,11 +67,12 @@ def must_be_writable(folder: Path) -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        # Permissions can be read, but only writing tells of quotas and read-only mounts.
         probe = folder / ".writable"
         probe.write_text("")
         probe.unlink()
     except OSError as error:
         raise OutputRefused(
-            f"the folder {folder} cannot be written ({error.strerror or error}), so what is made would be lost; "
+            f"the folder {folder} cannot be written ({error.strerror or error}), so the result would be lost; "
             "choose another one."
         ) from error

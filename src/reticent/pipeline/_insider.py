@@ -23,12 +23,13 @@ __all__ = ["LOOKS", "play_insider"]
 
 # Numbers of rounds after which the interval may be looked at; each look is paid for.
 LOOKS = (8, 16, 32, 64, 100)
-USUAL_LIMIT = (
-    0.9  # on which side of it the insider's privacy lies, if no policy sets another
-)
-# Shares of the time: of what the rest has left, but of the whole at least so much.
+# Rounds stop once the insider's privacy lies on one side of a limit; this one, the default policy's limit on privacy
+# (decision 0008), is used where the policy sets none.
+USUAL_LIMIT = 0.9
+# The insider may use most of the time that the earlier stages have left, but always a quarter of the whole: a stage
+# that ran late must not silence the strongest attacker.
 SHARE_OF_REST, LEAST_SHARE = 0.8, 0.25
-SHORTEST = 1e-4  # seconds that one training takes at least, for planning
+SHORTEST = 1e-4  # seconds per training that planning assumes at least, because a clock may show 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,12 +41,12 @@ class _Replica:
 
 
 def play_insider(case: Case, answers: Answers, run: Run) -> InsiderEvidence | None:
-    """Return what retraining shows in each regime that time allows; None if in none, or without a recipe.
+    """Return what retraining shows in each regime that time allows; None if there is time for none, or no recipe.
 
     The number of rounds is planned from the time one training takes, before any result is
-    seen, and kept: a resumed run plays the same rounds, however long it takes. Each regime stops
+    seen, and stored: a resumed run plays the same rounds, however long it takes. Each regime stops
     early at one of the planned looks if its interval is wholly on one side of the limit;
-    the intervals are Bonferroni's over looks, regimes and the other statements.
+    the intervals are corrected by Bonferroni for looks, regimes and the other statements.
 
     Parameters
     ----------
@@ -59,6 +60,7 @@ def play_insider(case: Case, answers: Answers, run: Run) -> InsiderEvidence | No
     plan = case.plan
     if plan.trainer is None:
         return None
+    # Coded once for all rounds; every round trains on a different selection of the same rows.
     everybody = plan.trainer.prepared(case.both)
     rounds = RetrainingRounds(
         trainer=plan.trainer,
@@ -106,8 +108,10 @@ def _play(
     run: Run,
 ) -> InsiderEvidence:
     policy = case.plan.policy
+    # Each look could end the game, so each one has its part of the error, whether it is reached or not.
     peeks = sum(len(numbers) for numbers in looks.values())
     decides = policy.decides("insider")
+    # An insider that decides nothing takes no confidence from the statements that do.
     statements = policy.statements(case.plan.measures) if decides else 1
     each = split_level(policy.confidence, statements * peeks)
     limit = _limit(policy)
@@ -124,6 +128,7 @@ def _play(
                 depends=_round_contents(case, regime, len(wins), look),
             )
             privacy = privacy_from_rounds(sum(wins), len(wins), level=each)
+            # Wholly on one side of the limit: more rounds could only change the digits.
             if privacy.low >= limit or privacy.high < limit:
                 break
         results.append(
@@ -178,7 +183,7 @@ def plan_rounds(
     one : float
         Seconds that one training takes.
     seconds : float
-        Of the insider.
+        Time of the insider.
     most_rounds : int
         Largest number per regime.
     workers : int

@@ -7,12 +7,13 @@ from reticent.run import Run
 
 __all__ = ["look_at_data", "what_is_not_kept"]
 
-# The blind baseline stops one honest audit in a hundred: rare enough, and a shift of a few per cent is still seen.
+# Share of audits that the blind baseline stops although members and non-members come from the same source. One in a
+# hundred is rare enough, and a shift of a few per cent is still seen.
 BLIND_FALSE_ALARM = 0.01
 
 
 def look_at_data(case: Case, run: Run) -> tuple[Finding, ...]:
-    """Return what is to be said of the records alone."""
+    """Return the findings about the records alone."""
     run.tell("checking the data", 0, 1)
     findings = check_split(case.split, smallest_group=case.plan.policy.smallest_group)
     baseline = run.keep(
@@ -28,6 +29,7 @@ def look_at_data(case: Case, run: Run) -> tuple[Finding, ...]:
 
 def what_is_not_kept(case: Case, run: Run) -> tuple[Finding, ...]:
     """Say which results cannot be kept, because nobody could tell whether they are still true."""
+    # Where nothing is ever stored, there is nothing to say.
     if run.store.folder is None:
         return ()
     return tuple(

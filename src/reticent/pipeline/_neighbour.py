@@ -60,11 +60,11 @@ class Search:
     outside : Table or None
         Records of which one may stand in the place of another; None if the second table lacks the record.
     trainer : Watchable
-        Whose gradients count.
+        The training whose gradients are compared.
     seed : int
-        Of the initial weights.
+        Seed of the initial weights.
     rng : numpy.random.Generator
-        Of samples.
+        Draws the samples.
     """
 
     table: Table
@@ -83,6 +83,7 @@ class Search:
         gradients = self.trainer.unclipped().gradients_at_start(
             table, [int(row) for row in rows], seed=self.seed
         )
+        # Before the clip, because clipped gradients of hard records all have the same length.
         return int(rows[int(np.square(gradients).sum(1).argmax())])
 
 
@@ -148,6 +149,8 @@ class LargestGradient:
             search.trainer.gradients_at_start(joined, list(some), seed=search.seed)
             for some in (rows, range(len(table), len(joined)))
         )
+        # |a - b|^2 = |a|^2 + |b|^2 - 2ab for all pairs at once: one product of matrices in place of a loop over
+        # pairs.
         apart = (
             (inside**2).sum(1)[:, None]
             + (beyond**2).sum(1)[None]
@@ -174,6 +177,7 @@ class Mislabelled:
         table, rng = search.table, search.rng
         rows = search.sample(table)
         copies = table.take(rows)
+        # Never 0: every copy has a class that is not its own.
         shift = rng.integers(1, len(table.classes), size=len(rows))
         copies = replace(copies, target=(copies.target + shift) % len(table.classes))
         joined = table.join(copies)
@@ -206,13 +210,13 @@ def choose(
     neighbour : Neighbour
         Which record is wanted.
     trainer : Watchable
-        Whose gradients count.
+        The training whose gradients are compared.
     relation : Relation
         Whether the second table lacks the record or holds another in its place.
     outside : Table or None
         Where that other one is taken from.
     seed : int
-        Of samples and initial weights.
+        Seed of samples and initial weights.
 
     Raises
     ------
@@ -220,6 +224,7 @@ def choose(
         If a record must be exchanged for one from outside, but there is none.
     """
     replaced = relation == Relation.REPLACE
+    # Taking the other record from inside would leave it in the table twice.
     if replaced and (outside is None or len(outside) == 0):
         raise InvalidInput(
             "for replace-one a record must be exchanged for one from outside the table, but there is none; keep some "

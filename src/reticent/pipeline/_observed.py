@@ -1,4 +1,4 @@
-"""Report what was seen of a run that is not ours: belief, advantage and the three epsilons of an Opacus training."""
+"""Report on a training that another library ran: belief, advantage and the three epsilons of an Opacus training."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -25,18 +25,18 @@ def report_observed(
     name: str = "a training by Opacus",
     neighbour: str = "the record that was watched for",
 ) -> Identification:
-    """Return what an adversary that watched one or several Opacus runs came to believe.
+    """Return what an adversary who watched one or several Opacus runs came to believe.
 
     Saved as ``identification.json`` in the product's folder, it is part of the product's audit.
 
     Parameters
     ----------
     observers : OpacusObserver, or several
-        Each of one run of the same training, with or without the record.
+        Each has watched one run of the same training, with or without the record.
     claim : OpacusClaim
-        What Opacus claims of it.
+        What Opacus claims about it.
     belief : float
-        Belief in the truth of which is counted how often it is exceeded.
+        The share of runs in which the belief in the truth exceeds this value is reported.
     level : float
         Confidence, in (0, 1).
     name, neighbour : str
@@ -52,19 +52,21 @@ def report_observed(
         raise InvalidInput(
             f"the runs have {', '.join(str(o.steps) for o in some)} steps, so they are not the same training; watch whole runs of one recipe."
         )
-    made = [observer.seen() for observer in some]
+    traces = [observer.seen() for observer in some]
     relation = Relation.ADD_REMOVE
+    # A claim may hold for one relation and be void for the other, as with a denominator that depends on the rows.
     void = relation in claim.void
     one, two = some[0].denominators
     warnings = claim.caveats
     if one != two:
         warnings = (
             f"sums are divided by {one} with the record and by {two} without it, so the scale of what is released tells the tables apart",
+            # The observed denominators replace the general caveat about them.
             *(c for c in claim.caveats if "divided" not in c),
         )
     return identification(
-        Trace.join([trace for trace, _ in made]),
-        Truth.join([truth for _, truth in made]),
+        Trace.join([trace for trace, _ in traces]),
+        Truth.join([truth for _, truth in traces]),
         stated=some[0].stated,
         claim=Claim(
             claimed=claim.epsilon,

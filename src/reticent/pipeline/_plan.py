@@ -1,4 +1,4 @@
-"""What to audit, and by which rules; what comes of it."""
+"""What to audit and by which rules, and the result of an audit."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,8 @@ from reticent.run import Content
 
 __all__ = ["AuditPlan", "AuditResult", "PerRecord"]
 
-FEWEST_MODELS = 4  # every record is then in two models and out of two
+# Every record is then in two models and out of two, the fewest from which a spread can be estimated.
+FEWEST_MODELS = 4
 INSIDER_ATTACK = "retraining"  # how policies name the retraining insider
 
 
@@ -32,7 +33,7 @@ class AuditPlan:
     product : Product or None
         A product made elsewhere; None to train one on the defender's part.
     product_content : Content
-        What that product is, by which kept stages know it.
+        Content of that product, which is part of the key of every stored stage.
     answers_only : bool
         Whether there is neither, but only answers saved before.
     policy : Policy
@@ -55,9 +56,9 @@ class AuditPlan:
         Trainings that an adversary watches step by step, if the trainer is private; by default as many as the time
         allows, up to 50.
     watched : Identification or None
-        What came of watching before, if it is known.
+        Result of an earlier identification, if there is one.
     claimed_epsilon : float or None
-        What whoever trained the product claims.
+        The epsilon that whoever trained the product claims.
     provenance : Provenance
         What is known of a product made elsewhere.
     subject : mapping of str to str
@@ -107,6 +108,7 @@ class AuditPlan:
             )
         names = [attack.name for attack in self.known_attacks]
         for name in names:
+            # Scores, failures and limits are stored by name.
             if names.count(name) > 1 or name == INSIDER_ATTACK:
                 raise InvalidInput(
                     f"two attacks are called {name!r}, so that nobody could tell their results apart; give yours another name."

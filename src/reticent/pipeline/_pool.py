@@ -1,4 +1,4 @@
-"""Choose the size of an audit's pool, train it chunk by chunk, and say what it tells beyond the attacks on the product."""
+"""Choose the size of an audit's pool, train it chunk by chunk, and measure what it shows beyond the attacks on the product."""
 
 import math
 import time
@@ -51,18 +51,29 @@ __all__ = [
 
 # Sizes a pool may have when time decides: a little more or less time does not change them.
 SIZES = (4, 8, 16, 32, 64)
-TOLD_SIZES = (4, 8, 16, 64)  # whose time and memory are told before anything is trained
 # Models that are trained even if the usual minutes do not suffice: with fewer, LiRA has less than two models for each variance.
 USUAL_POOL = 8
-SHARE_OF_TIME = 0.4  # goes to the pool; attacks, insider and watching share the rest
-TOGETHER_GAIN = 4  # a network trained with others takes at most a quarter of the time it takes alone
-# Rates at which attacks on other models are stated.
+FORECAST_SIZES = (
+    4,
+    8,
+    16,
+    64,
+)  # whose time and memory are shown before training starts
+# Share of the audit's time for the pool; attacks, insider and watching share the rest (decision 0012).
+SHARE_OF_TIME = 0.4
+# Where many models are trained in one pass, a model takes at most a quarter of the time it takes alone (decision 0012).
+TOGETHER_GAIN = 4
+# False-positive rates at which attacks on other models are stated: one in a hundred and one in a thousand.
 RATES = (0.01, 0.001)
-SHARES = (0.5, 0.9, 0.99, 0.999)  # of people, whose effective privacy loss is stated
-FEWEST_BEYOND = 5  # people that must lie beyond a quantile for it to be stated
-FEWEST_PAIRS = 3  # independent models that a comparison of groups needs
-MOST_TARGETS = 64
-CERTAIN = 1e-12  # posteriors nearer to 0 or 1 than this count as this
+SHARES = (0.5, 0.9, 0.99, 0.999)  # quantiles of the effective privacy loss over people
+# A quantile is stated only if so many people lie beyond it; fewer would be a statement about single people.
+FEWEST_BEYOND = 5
+# Pairs of models that a comparison of groups needs: with two, the variance between them has one degree of freedom.
+FEWEST_PAIRS = 3
+MOST_TARGETS = SIZES[-1]  # all models of the largest pool that time chooses
+CERTAIN = (
+    1e-12  # posteriors nearer to 0 or 1 count as this, so that log-odds stay finite
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,12 +132,12 @@ def choose_pool(case: Case, answers: Answers, run: Run) -> PoolSize:
 
     def choose() -> PoolSize:
         seconds = answers.seconds
-        if (
-            seconds == 0
-        ):  # the product came from elsewhere: train one to know how long it takes
+        # A product made elsewhere has no training time, so one is trained to measure it.
+        if seconds == 0:
             started = time.perf_counter()
             trainer.train(case.split.defender, seed=train_seed(run.seed))
             seconds = time.perf_counter() - started
+        # A millisecond at least: a clock may show 0, and every pool would seem to cost nothing.
         each = max(seconds, 1e-3) / (TOGETHER_GAIN if trainer.chunk > 1 else 1)
         size = partial(
             forecast,
@@ -144,7 +155,7 @@ def choose_pool(case: Case, answers: Answers, run: Run) -> PoolSize:
         return PoolSize(
             models=fitting,
             chosen="by time",
-            forecasts=tuple(size(models) for models in TOLD_SIZES),
+            forecasts=tuple(size(models) for models in FORECAST_SIZES),
         )
 
     effort = run.effort
@@ -168,7 +179,7 @@ def largest_size(
     forecasts : sequence of PoolForecast
         What each size would take.
     seconds : float
-        Of the whole audit, of which the pool has a share.
+        Time of the whole audit, of which the pool has a share.
     memory : float
         Gigabytes.
     """
@@ -185,7 +196,7 @@ def largest_size(
 def forecast(
     models: int, *, each: float, workers: int, answers: tuple[int, ...]
 ) -> PoolForecast:
-    """Return about how long a pool takes to train, and how much memory attacks on it take.
+    """Return an estimate of how long a pool takes to train and how much memory attacks on it take.
 
     Answers are numbers of four bytes; two logits per record take eight each; each game copies all of it once.
 
@@ -210,6 +221,8 @@ def forecast(
     return PoolForecast(
         models=models,
         seconds=models * each / workers,
+        # Per record and model: `width` floats, two logits, and one byte of the mask; twice, because a game copies
+        # them.
         gigabytes=models * records * 2 * (4 * width + 2 * 8 + 1) / 1e9,
     )
 
@@ -235,6 +248,7 @@ def train_pool(case: Case, size: PoolSize, width: int, run: Run) -> Any:
     trainer, table, models = case.plan.trainer, case.both, size.models
     if trainer is None or models == 0:
         return None
+    # Also a pool that was asked for must fit: running out of memory would end the audit after hours.
     needed = forecast(
         models, each=0.0, workers=1, answers=(len(table), width)
     ).gigabytes
@@ -249,6 +263,7 @@ def train_pool(case: Case, size: PoolSize, width: int, run: Run) -> Any:
         slice(at, min(at + trainer.chunk, models))
         for at in range(0, models, trainer.chunk)
     ]
+    # Workers train at the same time and share the memory.
     memory = run.effort.memory / run.effort.workers.count
     answers = run.keep_each(
         "training the pool",
@@ -262,7 +277,7 @@ def train_pool(case: Case, size: PoolSize, width: int, run: Run) -> Any:
             seeds=seeds,
             memory=memory,
         ),
-        depends=[case.content + content_of(its.start, its.stop) for its in chunks],
+        depends=[case.content + content_of(c.start, c.stop) for c in chunks],
     )
     return case.kind.pool(masks, np.concatenate(answers), table)
 
@@ -278,15 +293,15 @@ class _Training:
     memory: float
 
 
-def _train_chunk(shared: _Training, its: slice) -> NDArray[np.float32]:
+def _train_chunk(shared: _Training, chunk: slice) -> NDArray[np.float32]:
     return shared.trainer.train_many(
-        shared.table, shared.masks[its], shared.seeds[its], memory=shared.memory
+        shared.table, shared.masks[chunk], shared.seeds[chunk], memory=shared.memory
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class People:
-    """What is known of people beside their scores.
+    """What is known about people besides their scores.
 
     Parameters
     ----------
@@ -315,7 +330,7 @@ def measure_pool(
     people: People,
     run: Run,
 ) -> PoolEvidence | None:
-    """Return what a pool tells about the trainer, the people and the groups; None without a pool.
+    """Return what a pool shows about the trainer, the people and the groups; None without a pool.
 
     Parameters
     ----------
@@ -333,6 +348,7 @@ def measure_pool(
     pool, sides, kind = arena.pool, arena.product.sides, plan.kind
     if pool is None:
         return None
+    # Each attack is run once per model, so only the cheap ones can be afforded.
     attacks = kind.quick_attacks
     played = with_room(run, arena.nbytes).keep_each(
         "attacking other models",
@@ -392,6 +408,8 @@ def _targets(
     policy: Policy,
     run: Run,
 ) -> tuple[TargetsEvidence, ...]:
+    # The models of a pair are trained on complementary halves, so pairs and not models are independent; one of them
+    # has no spread.
     if len(np.unique(pairs)) < 2:
         return ()
     jobs = [
@@ -414,6 +432,7 @@ def _convergence(plan: AuditPlan, arena: Arena, run: Run) -> tuple[Convergence, 
     """Return what the quick attacks reach with 4, 8, 16, ... models."""
     total = len(arena.pool)
     sizes = [SIZES[0]]
+    # Doubling shows on a logarithmic axis whether a curve still climbs.
     while 2 * sizes[-1] < total:
         sizes.append(2 * sizes[-1])
     items = [
@@ -474,17 +493,18 @@ def _disparity(
     plan: AuditPlan,
 ) -> DisparityEvidence | None:
     groups, policy = people.groups, plan.policy
+
     if groups is None or len(np.unique(pairs)) < FEWEST_PAIRS:
         return None
     large = sides.groups(groups).names(smallest=policy.smallest_group)
     if len(large) < 2:
         return None
     names = groups[sides.first].astype(str)
-    its = np.isin(names, large)
+    is_large = np.isin(names, large)
     comparison = crossed(
-        scores[:, its] > 0,  # a likelihood ratio above 1
-        masks[:, its],
-        names[its],
+        scores[:, is_large] > 0,  # a likelihood ratio above 1
+        masks[:, is_large],
+        names[is_large],
         clusters=pairs,
         level=policy.confidence,
     )

@@ -77,6 +77,7 @@ class Risk:
         """
         kind, value = self._only()
         value = value if limit is None else limit
+        # Checked for every kind, also for those that need no delta: a wrong one is an error wherever it is typed.
         delta = self.delta_for(rows)
         if kind == "belief":
             return MaxPosterior(belief=value, failure=delta, prior=self.prior)
@@ -120,7 +121,7 @@ class Risk:
         if len(asked) != 1:
             named = " and ".join(asked) or "none"
             raise InvalidInput(
-                f"a plan has one target, but {named} is given; choose one of belief, advantage, tpr with fpr, or epsilon."
+                f"a plan has exactly one target, got {named}; choose one of belief, advantage, tpr with fpr, or epsilon."
             )
         return next(iter(asked.items()))
 
@@ -128,6 +129,7 @@ class Risk:
 def relation_of(text: str) -> Relation:
     """Return the neighbouring relation of a name."""
     for relation in Relation:
+        # Long and short names are accepted: add/remove, add_remove, replace-one, replace.
         if text in (
             relation.value,
             relation.name.lower(),

@@ -27,7 +27,7 @@ GIGABYTE = 1e9
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One product under attack: what attackers see of it and know beside it."""
+    """One product under attack: what attackers see of it, and what else they know."""
 
     challenge: Any
     knowledge: Knowledge[Any]
@@ -64,7 +64,7 @@ class Arena:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that a copy of it takes."""
+        """Size of a copy in bytes."""
         size: int = 0 if self.pool is None else self.pool.nbytes
         return size + sum(int(t.challenge.nbytes) for t in self.trials.values())
 
@@ -79,6 +79,7 @@ class Arena:
         table, null_sides, null_pool = case.both, sides, pool
         if null.rows is not None:
             table, features = table.take(null.rows), features[null.rows]
+            # Where the product itself is the control, a random half of the non-members plays the members.
             null_sides = sides.halves(null.rows, rng=run.rng("control/halves"))
             null_pool = None if pool is None else pool.take(null.rows)
         has = {Need.ANSWERS, Need.RECORDS}
@@ -102,6 +103,7 @@ class Arena:
         return cls(
             trials=trials,
             has=frozenset(has),
+            # A pool is determined by the case and its size: smaller ones are the first part of larger ones.
             depends=case.content + content_of(models),
         )
 
@@ -156,7 +158,7 @@ class Scored:
     memorising, unrelated : mapping of str to UnitScores
         Their scores on the controls, one per unit.
     failed, skipped : tuple
-        Attacks that raised an exception, and those that were not begun.
+        Attacks that raised an exception, and attacks that were not started.
     """
 
     attacks: tuple[Attack, ...]
@@ -169,18 +171,19 @@ class Scored:
 
 
 def score_all(plan: AuditPlan, arena: Arena, run: Run) -> Scored:
-    """Run every attack whose needs are met on the product, on one that memorises and on one that cannot know.
+    """Run every attack whose needs are met on the product, on one that memorises and on one that cannot know the members.
 
     Parameters
     ----------
     plan : AuditPlan
-        Which attacks.
+        The attacks.
     arena : Arena
         The three products.
     run : Run
         Seed, store, workers.
     """
     attacks, unmet = _chosen(plan, arena.has)
+    # Timed on a control: to look at results on the product before choosing attacks would have to be paid for.
     attacks, late = _in_time(attacks, arena.trials[MEMORISING], run)
     items = [(which, attack) for attack in attacks for which in arena.trials]
     attempts = with_room(run, arena.nbytes).keep_each(
@@ -197,11 +200,12 @@ def score_all(plan: AuditPlan, arena: Arena, run: Run) -> Scored:
 def _chosen(
     plan: AuditPlan, has: frozenset[Need]
 ) -> tuple[tuple[Attack, ...], tuple[AttackSkipped, ...]]:
-    """Return the attacks whose needs are met, and those of the user's own whose needs are not."""
+    """Return the attacks whose needs are met, and the user's own attacks whose needs are not."""
     usual = plan.kind.available(has)
     if plan.attacks is not None:
         usual = tuple(attack for attack in plan.attacks if attack.needs <= has)
-    own = tuple(attack for attack in plan.own_attacks if attack.needs <= has)
+    from_user = tuple(attack for attack in plan.own_attacks if attack.needs <= has)
+    # An attack that the user named must not vanish silently; those of the kind are chosen by what is at hand.
     unmet = tuple(
         AttackSkipped(
             name=attack.name,
@@ -210,7 +214,7 @@ def _chosen(
         for attack in plan.own_attacks
         if not attack.needs <= has
     )
-    return (*usual, *own), unmet
+    return (*usual, *from_user), unmet
 
 
 def _in_time(
@@ -225,7 +229,9 @@ def _in_time(
         return attacks, ()
     begun, skipped, planned = [], [], 0.0
     for attack in attacks:
+        # Three products: the audited one and two controls.
         seconds = _seconds(attack, trial, run.seed) * 3 / run.effort.workers.count
+        # A shorter attack further down the list may still fit.
         if run.effort.allows(planned + seconds):
             planned += seconds
             begun.append(attack)
@@ -259,6 +265,7 @@ def _seconds(attack: Attack, trial: Trial, seed: int) -> float:
     started = time.perf_counter()
     # As a job, so that it has one thread as it will have.
     list(Serial().map(_attempt, [("trial", attack)], shared=(seed, {"trial": part})))
+    # Scaled up linearly; attacks that sort or compare neighbours take a little longer than that.
     return (time.perf_counter() - started) * total / len(rows)
 
 
@@ -274,6 +281,7 @@ def with_room(run: Run, size: int) -> Run:
     size : int
         Bytes that every process needs a copy of.
     """
+    # This process holds the original.
     copies = 1 + run.effort.workers.count
     if size * copies <= run.effort.memory * GIGABYTE:
         return run
@@ -294,6 +302,7 @@ def _attempt(
             rng=stream(seed, f"attack/{which}/{attack.name}"),
         )
         values = np.asarray(scores.values, dtype=np.float64)
+        # A score too many or too few would shift all tags behind it.
         if values.shape != trial.sides.tags.shape:
             raise InvalidInput(
                 f"it gave scores of shape {values.shape} for {len(trial.sides.tags)} records"
@@ -319,6 +328,7 @@ def _scored(
     }
     failed = []
     for attack in attacks:
+        # An attack that fails on a control cannot be checked, so it counts as failed altogether.
         causes = {by_key[which, attack.name].failure for which in trials} - {""}
         if causes:
             failed.append(AttackFailed(name=attack.name, why="; ".join(sorted(causes))))

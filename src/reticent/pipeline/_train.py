@@ -37,7 +37,7 @@ __all__ = [
 # What is trained if nothing else is asked for. One small hidden layer learns tables well within a budget; gradients are
 # clipped to length 1 and averaged, so that a rate of 1 moves the weights by at most 1 per step.
 EPOCHS, RATE, HIDDEN = 30, 1.0, (32,)
-MARKS = 5  # how often the budget spent so far is worked out, which takes about a second each time
+MARKS = 5  # how often the epsilon spent so far is computed, which takes about a second each time
 LEVEL = 0.95  # of the interval of the accuracy
 StepProgress = Callable[[str, int, int, str], None]
 FPR = 0.001  # at which the true-positive rate is stated if no other is asked for
@@ -58,7 +58,7 @@ class TrainPlan:
     divided_by : str, optional
         How the table is divided, for the provenance: ``"row"``, ``"unit"`` or ``"part"``; by default what the table shows.
     seed : int
-        Of the split and the first weights; of the noise only if the recipe says so.
+        Seed of the split and the first weights; of the noise only if the recipe says so.
     """
 
     risk: Risk
@@ -79,7 +79,7 @@ class TrainedProduct:
     guarantee : Guarantee
         What holds for every record and every attack.
     target : str
-        What was asked for, in words.
+        The risk that was asked for, in words.
     rows : int
         Records it was trained on.
     accuracy : Estimate or None
@@ -160,7 +160,7 @@ def train(
     recipe : PrivateNetwork or PrivateModule, optional
         Shape and training, such as ``reticent.PrivateNetwork(hidden=[64])``; its noise is set by the limit.
     seed : int
-        Of the split and the first weights, never of secret noise.
+        Seed of the split and the first weights, never of secret noise.
     out : path, optional
         Folder to save the product in.
 

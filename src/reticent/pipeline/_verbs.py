@@ -63,8 +63,8 @@ def plan(
 
     Examples
     --------
-    >>> found = plan(rows=10_000, batch=256, epochs=5, advantage=0.2)
-    >>> 0.19 < found.advantage <= 0.2
+    >>> planned = plan(rows=10_000, batch=256, epochs=5, advantage=0.2)
+    >>> 0.19 < planned.advantage <= 0.2
     True
     """
     risk = Risk(
@@ -112,11 +112,11 @@ def identify(
     claimed_epsilon : float, optional
         The epsilon to be put to the test; by default what the recipe's own accounting says.
     belief : float
-        Belief in the truth of which is counted how often it is exceeded, in (0.5, 1).
+        The share of runs in which the belief in the truth exceeds this value is reported, in (0.5, 1).
     runs : int
         Trainings that are watched, at least 2.
     seed : int
-        Of split, coins, initialisation, batches and noise.
+        Seed of split, coins, initialisation, batches and noise.
     workers : int, optional
         Processes; by default one per core.
 
@@ -175,7 +175,7 @@ def training_to_watch(
     rows : int
         Records it is trained on.
     delta, belief : float
-        What that network keeps to.
+        The guarantee of that network.
     relation : Relation
         When tables are neighbours.
 

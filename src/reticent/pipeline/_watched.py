@@ -36,13 +36,18 @@ from reticent.pool import Trace, Truth
 
 __all__ = ["Claim", "Words", "identification", "watched_evidence"]
 
-LEAST = 8  # noise below this part of the stated one is not looked for
+# The search for the true noise ends at an eighth of the stated noise: by then a claim is refuted many times over, and
+# curves with less noise need ever finer grids.
+LEAST = 8
 COARSE = 1e-3  # grid of the privacy loss where many curves are compared
+# p-values below which a warning is given. A training that is watched is tested twice in every audit, so a warning
+# about a correct one must be far rarer than one in twenty.
+ALARM_OF_NORMALITY, ALARM_OF_CALIBRATION = 1e-3, 1e-4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """What is said of a training, and what can be said of it without watching."""
+    """The epsilon that is claimed for a training, and the one that its recipe proves."""
 
     claimed: float | None
     claimed_by: str
@@ -171,37 +176,41 @@ def _audited(
 
     One rests on the noise of every step, the other on how often the adversary was right.
     """
+    # Guesses need runs on both tables; with one kind there is only the bound by noise, and no choice to pay for.
     one_sided = truth.first.all() or not truth.first.any()
     each = split_level(level, 1 if one_sided else 2)
     # Whoever knows the place of a record in a shuffled table sees it take part for certain.
-    told = replace(stated, sampling_rate=trace.known_rate)
+    watched = replace(stated, sampling_rate=trace.known_rate)
     if trace.place is not None:
-        told = replace(told, steps=max(1, int(trace.place[0].sum())))
-    found, ceiling = _by_guesses(truth, final, told, delta, each)
+        # Only the steps in which the record takes part tell anything about it.
+        watched = replace(watched, steps=max(1, int(trace.place[0].sum())))
+    bound, ceiling = _by_guesses(truth, final, watched, delta, each)
+    # Replacing a record moves a sum of clipped gradients by up to twice the norm, adding one by up to the norm.
     reach = 2.0 if stated.relation == Relation.REPLACE else 1.0
+    # Every step of every run is a draw of the noise, so this bound is usually the better one (decision 0022).
     by_noise = epsilon_of_steps(
         trace.lengths,
         noise,
         scales=trace.scales,
-        rate=told.sampling_rate,
+        rate=watched.sampling_rate,
         relation=stated.relation,
         delta=delta,
         level=each,
     )
-    if by_noise.low >= found.low:
-        found = by_noise
+    if by_noise.low >= bound.low:
+        bound = by_noise
         ceiling = ceiling_of_steps(
-            [reach / stated.noise_multiplier] * told.steps,
+            [reach / stated.noise_multiplier] * watched.steps,
             runs=trace.runs,
             samples=noise.size,
-            rate=told.sampling_rate,
+            rate=watched.sampling_rate,
             relation=stated.relation,
             delta=delta,
             level=each,
         )
     if not one_sided:
-        found = found.stated(level=level, why="the better of two bounds")
-    return found, ceiling
+        bound = bound.stated(level=level, why="the better of two bounds")
+    return bound, ceiling
 
 
 def _by_guesses(
@@ -213,11 +222,13 @@ def _by_guesses(
 ) -> tuple[Estimate, float]:
     """Return the bound from the adversary's final log-odds alone, in the stated mechanism's own form."""
     one, two = final[truth.first], final[~truth.first]
+    # A precedence test needs at least two runs on either side.
     if min(len(one), len(two)) < 2:
         nothing = Estimate(
             value=0.0, low=0.0, high=math.inf, level=level, method="too few runs"
         )
         return nothing, 0.0
+    # Full batches are a Gaussian mechanism, for which the bound on mu is exact; sampled ones have no closed form.
     if stated.sampling_rate == 1:
         mu = mu_lower_bound(one, two, level=level)
         bound, method = gaussian_epsilon(mu.low, delta), mu.method
@@ -249,10 +260,11 @@ def _by_guesses(
             method = most.method
             if math.isfinite(most.high):
                 least = replace(stated, noise_multiplier=most.high)
+                # The accountant rounds epsilon up by less than this share, and a lower bound must not be rounded up.
                 bound = trade_off(least).epsilon(delta) * (1 - COARSE)
             least = replace(stated, noise_multiplier=stated.noise_multiplier / LEAST)
             ceiling = trade_off(least).epsilon(delta)
-    made = Estimate(
+    estimate = Estimate(
         value=bound,
         low=bound,
         high=math.inf,
@@ -260,7 +272,7 @@ def _by_guesses(
         method=f"final guesses: {method}",
         covers="trainer",
     )
-    return made, ceiling
+    return estimate, ceiling
 
 
 def _sampling(trace: Trace) -> str:
@@ -272,14 +284,14 @@ def _sampling(trace: Trace) -> str:
 
 
 def _warnings(evidence: WatchedEvidence) -> tuple[str, ...]:
-    made = []
-    if evidence.normality < 1e-3:
-        made.append(
+    warnings = []
+    if evidence.normality < ALARM_OF_NORMALITY:
+        warnings.append(
             f"the noise does not look normal (p = {evidence.normality:.1g}), so the bound that rests on it may be wrong"
         )
-    if evidence.calibration.p_value < 1e-4:
-        made.append(
+    if evidence.calibration.p_value < ALARM_OF_CALIBRATION:
+        warnings.append(
             f"the adversary's beliefs do not come true as often as they say (p = {evidence.calibration.p_value:.1g}): the training does "
             "not release what it states"
         )
-    return tuple(made)
+    return tuple(warnings)

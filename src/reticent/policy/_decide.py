@@ -154,6 +154,7 @@ def decide(
         if (check := _check(policy, statement)) is not None
     ]
     misbehaved = [control for control in controls if not control.behaved]
+    # If members and non-members differ without the product, an attack that succeeds shows only that.
     misled = bool(stops) or any(control.misleads for control in misbehaved)
     broken = [
         check
@@ -165,6 +166,7 @@ def decide(
         for statement, check in checks
         if check.outcome != Outcome.KEPT and check not in broken
     ]
+    # A broken limit outweighs every gap: more attacks could only break more.
     if broken:
         verdict = Verdict.REFUSE
     elif stops or misbehaved or gaps or unsettled:
@@ -189,6 +191,7 @@ def decide(
             )
         next_steps += [c.to_settle for c in misbehaved if c.to_settle]
         next_steps += [gap.to_settle for gap in gaps]
+        # More records would not help while the parts themselves differ.
         if not stops:
             next_steps += [
                 statement.to_settle
@@ -199,6 +202,7 @@ def decide(
         verdict=verdict,
         reasons=tuple(reasons),
         limits=tuple(check for _, check in checks),
+        # Several open limits often ask for the same number of records.
         next_steps=tuple(dict.fromkeys(next_steps)),
     )
 
@@ -206,6 +210,7 @@ def decide(
 def _check(policy: Policy, statement: Statement) -> LimitCheck | None:
     """Return how a statement fares by the limit on it; None if nothing limits it or its threat does not count."""
     limit, outcome = statement.own_limit, statement.own_outcome
+    # A product that claims an epsilon is judged by its own claim, whatever the policy says (decision 0025).
     if limit is None or outcome is None:
         limit = policy.limit(statement.measure)
         if limit is None or not limit.judges or not policy.decides(statement.threat):

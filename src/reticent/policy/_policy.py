@@ -197,6 +197,7 @@ def _parse(content: dict[str, Any], source: str) -> Policy:
             raise InvalidPolicy(
                 f"the policy {source} has the unknown key {key!r}, which would be ignored; {nearest(key, known)}."
             )
+    # No default for a missing key: whoever signs a policy must have read all of it.
     for key in known:
         if key not in content:
             raise InvalidPolicy(

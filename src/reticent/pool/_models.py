@@ -66,6 +66,7 @@ def balanced_masks(
     names, unit_of_row = np.unique(units, return_inverse=True)
     masks = np.empty((models, len(units)), dtype=bool)
     for pair in range(models // 2):
+        # Exactly half of the units; the complement is the next model, so that every record is in half of the models.
         chosen = rng.permutation(len(names)) % 2 == 0
         masks[2 * pair] = chosen[unit_of_row]
         masks[2 * pair + 1] = ~masks[2 * pair]
@@ -140,6 +141,7 @@ class ModelPool(ABC):
         """A number for each model, which a model shares with its complement."""
         first: dict[bytes, int] = {}
         return np.array(
+            # A mask and its complement have the same smaller representation, by which they are recognised.
             [
                 first.setdefault(min(mask.tobytes(), (~mask).tobytes()), len(first))
                 for mask in self.masks

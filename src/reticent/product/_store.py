@@ -306,6 +306,8 @@ def _load_estimator(file: Path, trust: tuple[str, ...]) -> Any:
 
     with file.open("rb") as handle:
         head = handle.read(4)
+    # A skops file is a ZIP archive, which begins with these two letters; a pickle of protocol 2 or later begins with
+    # 0x80.
     if file.suffix.lower() in _PICKLE_ENDINGS or not head.startswith(b"PK"):
         raise UnsafeProduct(
             f"{file.name} is not a skops file{' but a pickle' if head[:1] == bytes([0x80]) or file.suffix.lower() in _PICKLE_ENDINGS else ''}: "
@@ -326,6 +328,7 @@ def _load_estimator(file: Path, trust: tuple[str, ...]) -> Any:
             f"{file.name} holds the type(s) {', '.join(sorted(unknown)[:5])}, whose loading could execute "
             "foreign code; read that code, then name each type with --trust."
         )
+    # Every type in the file has just been found in one of the two lists.
     return skops.io.load(file, trusted=skops.io.get_untrusted_types(file=file))
 
 
@@ -403,4 +406,5 @@ def product_content(path: Path | str, product: Product) -> Content:
     """
     path = Path(path)
     file = path / product.file_name if path.is_dir() else path
+    # All of its bytes: the same folder may hold another product tomorrow.
     return content_of(file.read_bytes())

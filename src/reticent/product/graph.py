@@ -95,6 +95,7 @@ class Graph(nn.Module):
                 self.register_parameter(self._loose[key], tensor)
             else:
                 self.register_buffer(self._loose[key], tensor)
+        # The last step that reads each value; behind it the value is dropped, so that memory stays bounded.
         last = {ref: at for at, step in enumerate(steps) for ref in step.refers()}
         self._needed = {self._output, *last}
         self._done: list[list[int]] = [[] for _ in steps]
@@ -142,6 +143,7 @@ class Graph(nn.Module):
             tensors = [*tensors_in(result)]
             pieces += len(tensors)
             held[at + 1] = sum(t.numel() for t in tensors)
+            # Rounded up.
             each = -(-sum(held.values()) // len(inputs))
             if each > MOST_NUMBERS or pieces > MOST_PIECES:
                 raise ValueError(
@@ -217,6 +219,7 @@ def rebuilt(description: Description, *, inputs: int, classes: int) -> Graph:
         source = str(mapped({key: word}, key).get("tensor"))
         if source not in given:
             raise ValueError(f"the tensor {source!r} is not there")
+        # Without memory, until all steps have been tried out.
         empty = torch.empty_like(given[source], device="meta")
         parameter = word.get("parameter") is True and empty.is_floating_point()
         loose[key] = nn.Parameter(empty) if parameter else empty
@@ -290,6 +293,7 @@ def _empty_layer(
 def _try_out(graph: Graph, inputs: int, classes: int) -> None:
     """Carry the steps out without memory; refuse a module that fails, grows too large, or changes itself."""
     tensors = [*graph.parameters(), *graph.buffers()]
+    # PyTorch counts the changes of every tensor in place.
     versions = [tensor._version for tensor in tensors]
     for records in (2, 3):  # two sizes, so that a size written into a step is noticed
         try:

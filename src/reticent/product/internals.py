@@ -141,6 +141,7 @@ def loss_and_delta(
     rows = np.arange(n)
     delta = np.asarray(softmax(logits, axis=1))
     delta[rows, labels] = 0.0
+    # The gradient sums to 0, so p_y - 1 is minus the sum of the others, without cancellation.
     delta[rows, labels] = -delta.sum(axis=1)
     others = logits - logits[rows, labels][:, None]
     others[rows, labels] = -np.inf

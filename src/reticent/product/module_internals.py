@@ -95,6 +95,7 @@ def _layers(module: nn.Module) -> Layers:
     """Return the parameters of each layer by name; a shared parameter belongs to the first layer that uses it."""
     layers: dict[str, dict[str, nn.Parameter]] = {}
     for name, parameter in module.named_parameters():
+        # Integers have no gradient.
         if parameter.is_floating_point():
             owner = name.rpartition(".")[0] or ITSELF
             layers.setdefault(owner, {})[name] = parameter
@@ -209,10 +210,12 @@ def _watch(
                 return None
             if not output.requires_grad:
                 output.requires_grad_()
+            # A bias is a weight whose input is always 1.
             one = 0.0 if getattr(layer, "bias", None) is None else 1.0
             # Computed now, because a later layer may change its input in place.
             length = (given[0].detach().double().square().sum(-1) + one).sqrt()
             watched.calls.setdefault(name, []).append((length, output))
+            # A later layer may change its input in place, and autograd would then refuse the recorded one.
             return output.clone()
 
         return record

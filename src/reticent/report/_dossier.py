@@ -69,7 +69,7 @@ class Dossier:
     epsilons : Epsilons or None
         Claimed, proven and audited, of a product that claims privacy.
     watched : Identification or None
-        What an adversary that watched the training found out.
+        What an adversary who watched the training found out.
     kind_sections : tuple of Section
         The sections that the kind of product has; empty for all of reticent's. Neither written nor compared.
     own_sections : tuple of Section
@@ -141,6 +141,7 @@ class Dossier:
         """Return the dossier as JSON text, which was read back once to be sure that it can be."""
         content = self.to_dict()
         text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        # A dossier that cannot be read back is noticed now, not by whoever gets the file.
         _from_dict(content)
         return text
 
@@ -157,6 +158,7 @@ class Dossier:
         name = content.get("schema")
         if name == VERSION_2:
             content = dossier_from_version_2(content)
+        # No guessing: the keys of an unknown version may mean something else.
         elif name != SCHEMA_NAME:
             raise InvalidInput(
                 f"the schema is {name!r}, but {SCHEMA_NAME!r} is read here; pass the dossier.json of an audit."
@@ -165,6 +167,7 @@ class Dossier:
 
     def save(self, folder: Path | str) -> Path:
         """Write ``dossier.json``, ``report.html`` and ``report.txt``; return the folder."""
+        # Imported here, because the sections import the dossier.
         from reticent.report.html import render_html
         from reticent.report.text import render_text
 
@@ -211,6 +214,7 @@ def dossier_schema() -> dict[str, Any]:
     for key in _FROM_EVIDENCE:
         top[key] = evidence["properties"].pop(key)
         evidence["required"].remove(key)
+    # The decision is spread over the top, so its own key is gone.
     required = [key for key in whole["required"] if key != "decision"]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -265,6 +269,8 @@ def _from_dict(content: Mapping[str, Any]) -> Dossier:
         whole["evidence"] = {**whole["evidence"], **moved}
     dossier: Dossier = decode(Dossier, whole)
     for key, estimate in stated.items():
+        # Compared as JSON, where NaN equals NaN. Somebody may have edited the figure at the top, which is the one
+        # that others read.
         if encode(dossier._estimate(key)) != encode(estimate):
             raise InvalidInput(
                 f"the dossier states {estimate} as its {key} at the top but {dossier._estimate(key)} among its "

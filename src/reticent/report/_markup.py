@@ -28,7 +28,9 @@ __all__ = [
 
 ENVIRONMENT = Environment(
     loader=PackageLoader("reticent.report", "templates"),
+    # Names of columns, classes and groups come from strangers' tables (decision 0026).
     autoescape=True,
+    # A misspelt name in a template is an error, not an empty place in a report.
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
@@ -136,6 +138,6 @@ def _elements() -> Any:
 
 
 def _element(name: str, *arguments: object) -> Markup:
-    made = getattr(_elements(), name)(*arguments)
-    assert isinstance(made, Markup), "macros of an escaping environment return Markup"
-    return made
+    markup = getattr(_elements(), name)(*arguments)
+    assert isinstance(markup, Markup), "macros of an escaping environment return Markup"
+    return markup

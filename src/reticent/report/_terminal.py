@@ -14,6 +14,7 @@ from reticent.evidence import Estimate
 
 __all__ = ["Fitting", "grid", "on_two_lines", "paragraph", "stack", "visible"]
 
+# Capitals as well as colours, so that a broken limit is seen without colours too.
 _STYLES = {
     "kept": "green",
     "behaved": "green",
@@ -37,16 +38,17 @@ def visible(words: object) -> str:
     >>> visible("red\x1b[31m")
     'red�[31m'
     """
+    # Escape sequences could move the cursor and overwrite a verdict.
     return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in str(words))
 
 
 def paragraph(*sentences: str, style: str = "") -> RenderableType | None:
     """Return sentences, each on lines of its own; None if all are empty."""
-    said = [sentence for sentence in sentences if sentence]
-    if not said:
+    nonempty = [sentence for sentence in sentences if sentence]
+    if not nonempty:
         return None
     return Group(
-        *(Padding(Text(visible(words), style=style), (0, 2)) for words in said)
+        *(Padding(Text(visible(words), style=style), (0, 2)) for words in nonempty)
     )
 
 

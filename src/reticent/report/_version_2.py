@@ -91,6 +91,7 @@ def dossier_from_version_2(content: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return _dossier(_infinite(content))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
+        # It says already what is wrong.
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(
@@ -177,6 +178,7 @@ def _statements(
     statements = []
     for measure, (label, words, better, threat, compares) in _STATED.items():
         check = judged.get(measure)
+        # Neither judged nor measured.
         if check is None and measure not in best:
             continue
         claim = check if measure in _CLAIMS else None
@@ -200,17 +202,19 @@ def _statements(
 def _attack(attack: Mapping[str, Any]) -> dict[str, Any]:
     name = attack["name"]
     family = "queries"
+    # An attack on one layer carries the layer's name: gradient_norm_output.
     if name == "learned_white_box" or name.startswith("gradient_norm"):
         family = "looks inside"
     elif name in _TRAIN_OTHERS:
         family = "trains others"
-    kept = {key: value for key, value in attack.items() if key != "threat"}
-    return kept | {"family": family}
+    fields = {key: value for key, value in attack.items() if key != "threat"}
+    return fields | {"family": family}
 
 
 def _policy(policy: Mapping[str, Any]) -> dict[str, Any]:
     limits: dict[str, dict[str, Any]] = {}
     for key, value in policy["limits"].items():
+        # Version 0.1 wrote a limit that was not set as null.
         if value is None:
             continue
         measure, name = FIRST_NAMES[key]
@@ -237,12 +241,13 @@ def _infinite(value: Any) -> Any:
         return [_infinite(item) for item in value]
     if not isinstance(value, dict):
         return value
-    made = {key: _infinite(item) for key, item in value.items()}
-    if {"value", "low", "high", "level"} <= set(made):
-        low = "Infinity" if made["value"] is None else "-Infinity"
+    converted = {key: _infinite(item) for key, item in value.items()}
+    if {"value", "low", "high", "level"} <= set(converted):
+        # An estimate without a value is infinite as a whole; one with a value lacks its lower end.
+        low = "Infinity" if converted["value"] is None else "-Infinity"
         ends = {"value": "Infinity", "low": low, "high": "Infinity"}
-        made |= {key: end for key, end in ends.items() if made[key] is None}
+        converted |= {key: end for key, end in ends.items() if converted[key] is None}
     for key in ("ceiling", "epsilon_ceiling"):
-        if key in made and made[key] is None:
-            made[key] = "Infinity"
-    return made
+        if key in converted and converted[key] is None:
+            converted[key] = "Infinity"
+    return converted

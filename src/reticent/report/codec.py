@@ -37,6 +37,7 @@ def encode(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [encode(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
+        # The names of JavaScript and of Python's json module.
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return str(value) if isinstance(value, StrEnum) else value
 
@@ -51,7 +52,7 @@ def decode(kind: Any, value: Any, at: tuple[str | int, ...] = ()) -> Any:
     value : object
         The JSON value.
     at : tuple of str and int
-        Where in the whole it stands, for the sentence that refuses it.
+        Its place in the whole, for the error.
 
     Raises
     ------
@@ -128,6 +129,7 @@ def _fields_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
             f.name: schema_of(hints[f.name], definitions) for f in written(kind)
         },
         "required": [f.name for f in written(kind) if _is_required(f)],
+        # An unknown key is a misspelling or another version: refused, as when reading.
         "additionalProperties": False,
     }
 
@@ -158,6 +160,7 @@ def _decode_plain(kind: Any, value: Any, at: tuple[str | int, ...]) -> Any:
     if kind is float:
         if isinstance(value, str) and value in NON_FINITE:
             return NON_FINITE[value]
+        # In Python True is an integer; in a dossier it is not a number.
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise _refused(value, "a number", at)
         return float(value)
@@ -184,6 +187,7 @@ def _is_required(field: Field[Any]) -> bool:
 
 def _refused(value: Any, wanted: str, at: tuple[str | int, ...]) -> InvalidInput:
     shown = repr(value)
+    # A whole list of curves in an error would hide its reason.
     if len(shown) > 60:
         shown = shown[:59] + "…"
     return _misfit(f"{shown} is not {wanted}", at)

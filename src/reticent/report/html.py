@@ -6,6 +6,7 @@ from reticent.report.sections import sections_of
 
 __all__ = ["render_fragment", "render_html"]
 
+# A frame keeps the report's style sheet away from the notebook's, and the other way round.
 _FRAME = template(
     '<iframe srcdoc="{{ page }}" style="width:100%;height:640px;border:1px solid #ccc;border-radius:8px"></iframe>'
 )

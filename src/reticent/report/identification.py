@@ -53,7 +53,7 @@ _HOW = template(
 
 
 def identification_json(found: Identification) -> str:
-    """Return what came of watching a training as JSON text."""
+    """Return the result of watching a training as JSON text."""
     content = {"schema": IDENTIFICATION_NAME, **encode(found)}
     return json.dumps(content, indent=2, allow_nan=False) + "\n"
 
@@ -101,7 +101,7 @@ def save_identification(found: Identification, folder: Path | str) -> Path:
 
 
 def render_identification(found: Identification) -> str:
-    """Return a page of its own."""
+    """Return the result as a self-contained page."""
     refuted = found.epsilons.refuted
     word = "REFUTED" if refuted else "NOT REFUTED"
     what = " · ".join(found.subject.values())
@@ -124,7 +124,7 @@ def render_identification(found: Identification) -> str:
 
 
 def print_identification(found: Identification, console: Console) -> None:
-    """Print the result: the three epsilons first, then beliefs."""
+    """Print the result: the three epsilons first, then the beliefs."""
     refuted = found.epsilons.refuted
     head = Text(
         "REFUTED" if refuted else "NOT REFUTED",

@@ -118,6 +118,7 @@ def _comparison(plan: Plan) -> Table:
     table.add_column("formula")
     table.add_column("says", justify="right")
     table.add_column("exact", justify="right")
+    # A bound below the exact value understates the risk, so it is marked.
     low = " (too low)"
     theirs = plan.comparison
     table.add_row(
@@ -125,6 +126,7 @@ def _comparison(plan: Plan) -> Table:
         f"{theirs.advantage:.3f}" + (low if theirs.advantage < plan.advantage else ""),
         _up(plan.advantage),
     )
+    # The source's formula knows even odds only.
     if plan.prior == 0.5:
         table.add_row(
             "highest belief, D5.3: 1/(1 + exp(-epsilon))",
@@ -143,6 +145,7 @@ def _comparison(plan: Plan) -> Table:
 def _up(value: float) -> str:
     """Return a bound with three digits behind the point, never rounded down."""
     return (
+        # The tolerance keeps 2.007 from becoming 2.008: a thousand times it is 2007.0000000000002 in floating point.
         f"{math.ceil(value * 1000 - 1e-9) / 1000:.3f}"
         if math.isfinite(value)
         else "infinite"

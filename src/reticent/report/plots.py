@@ -37,14 +37,14 @@ def rows_plot(
     right: int = 28,
     ruled: float = MARK,
 ) -> Plot:
-    """Return an empty drawing with one row a name; names stand above their marks, so they may be long.
+    """Return an empty drawing with one row per name; names stand above their marks, so they may be long.
 
     Parameters
     ----------
     rows : int
         Number of rows.
     label, title : str
-        Of the axis below, and for a screen reader.
+        Label of the axis below, and title for a screen reader.
     ends : tuple of float
         Ends of the axis.
     pitch : int
@@ -72,6 +72,7 @@ def rows_plot(
 def row_name(plot: Plot, place: int, name: str, words: str = "") -> None:
     """Write a row's name, and at the other end its value, above its marks."""
     room = plot.px(plot.x.high) - plot.px(plot.x.low)
+    # The value at the other end keeps its room; at least eight letters of a name are needed to recognise it.
     most = max(8, int(room / _LETTER) - len(words) - 1)
     plot.note(plot.x.low, place + 0.12, shorten(name, most), css="row")
     if words:
@@ -128,7 +129,9 @@ def reach(
     """
     finite = [v for v in values if math.isfinite(v)]
     low, high = min(0.0, *finite), max(least, *finite)
+    # So that a mark at the end is not cut in half.
     high += 0.01 * (high - low) if high < most else 0.0
+    # Ends at multiples of 0.05, so that ticks are round numbers.
     return math.floor(20 * low) / 20, min(most, math.ceil(20 * high - 1e-9) / 20)
 
 
@@ -136,6 +139,7 @@ def histogram_plot(
     histogram: Histogram, label: str, title: str, ends: tuple[float, float]
 ) -> Plot:
     """Return axes for shares of people per bin."""
+    # Some air above the highest bar; never 0, also if all bins are empty.
     top = max(*histogram.members, *histogram.nonmembers, 1e-6) * 1.08
     plot = Plot(
         x=Axis(
@@ -189,8 +193,10 @@ def round_ticks(low: float, high: float) -> list[float]:
     """
     raw = (high - low) / 5
     power = 10.0 ** math.floor(math.log10(raw))
+    # The usual round steps; the tolerance lets 0.2 count as 0.2 whatever its last bit.
     step = next(power * m for m in (1, 2, 5, 10) if power * m >= raw * (1 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    # Adding 0.0 turns -0.0 into 0.0, which would be written as -0.
     return [round(k * step, 9) + 0.0 for k in range(first, last + 1)]
 
 

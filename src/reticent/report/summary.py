@@ -40,6 +40,7 @@ def summarise(
         "Shown one person whose record trained this model and one whose record did not, a stranger who "
         f"{outsider_does(evidence)} picks the right one in {cases}, where a coin gives 50."
     )
+    # A release is never called safe: attacks can only speak of themselves.
     if decision.verdict == Verdict.RELEASE:
         return shown, (
             f"No attack that was run tells strangers more about the {people} in the table than the policy "
@@ -51,6 +52,7 @@ def summarise(
             "table are safe, nor that they are not."
         )
     threats = _broken_threats(decision, statements)
+    # The outsider first: whoever a stranger can recognise, an insider can as well.
     if Threat.OUTSIDER in threats:
         return shown, (
             f"That is more than the policy '{policy.name}' allows: releasing this model would tell strangers "

@@ -26,6 +26,7 @@ class Axis:
 
     def share(self, value: float) -> float:
         """Return where a value lies between the ends, from 0 to 1."""
+        # Values beyond the ends are drawn at the ends; their tips say where they are.
         value = min(max(value, self.low), self.high)
         if self.log:
             return (math.log10(value) - math.log10(self.low)) / (
@@ -35,6 +36,7 @@ class Axis:
 
     def words(self, tick: float) -> str:
         """Return what stands at a tick."""
+        # Rounded, because 100 times 0.07 is 7.000000000000001.
         return f"{round(100 * tick, 6):g} %" if self.percent else f"{tick:g}"
 
 
@@ -83,6 +85,8 @@ class Plot:
     @property
     def _words(self) -> list[str]:
         """Return the label below in lines that fit even with the larger letters of a phone."""
+        # Pixels of a letter in the drawing's coordinates: a drawing across the whole line is scaled down more on a
+        # phone.
         letter = 8.2 if self.half else 10.0
         room = 2 * min(self._middle, self.width - self._middle) - 8
         return textwrap.wrap(self.x.label, int(room / letter))
@@ -146,6 +150,7 @@ class Plot:
             tip,
             x=left,
             y=top,
+            # A gap of one pixel between bars, and a bar that is seen even if the bin is narrow.
             width=max(0.5, round(right - left - 1, 1)),
             height=round(self._bottom - top, 1),
         )
@@ -246,6 +251,7 @@ class Plot:
         if any("nan" in str(value) for value in attributes.values()):
             return
         if tip:
+            # Reachable by keyboard, so that values are not for mice alone (decision 0006).
             values |= {"data-tip": tip, "tabindex": 0}
         pairs = Markup(" ").join(
             Markup('{}="{}"').format(name, value) for name, value in values.items()

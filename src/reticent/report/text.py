@@ -16,6 +16,7 @@ def render_text(dossier: Dossier, width: int = 100) -> str:
     """Return the report as plain text."""
     buffer = io.StringIO()
     print_report(dossier, Console(file=buffer, width=width, no_color=True))
+    # Rich fills lines with spaces up to the width, which a file does not need.
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
 

@@ -31,13 +31,13 @@ class TrainingSummary:
     guarantee : Guarantee
         What holds for the product.
     accuracy : Estimate or None
-        On rows that were kept aside, if there are any.
+        Accuracy on rows that were held out, if there are any.
     guessing : float or None
         Accuracy of always answering the most frequent class, on the same rows.
     warnings : tuple of str
-        What users should know of the training.
+        What users should know about the training.
     folder : str
-        Where the product is.
+        The folder of the product.
     audit : str or None
         The command that audits it; None if nobody is left to compare with.
     """

@@ -16,6 +16,7 @@ def percent(share: float) -> str:
     number = 100 * share
     if not math.isfinite(number):
         return f"{number} %"
+    # From 99.95 on, one decimal would round to 100.0.
     if number == 0 or abs(number) >= 99.95 or abs(number - round(number)) < 1e-9:
         return f"{number:.0f} %"
     return f"{number:.2g} %" if abs(number) < 1 else f"{number:.1f} %"
@@ -29,6 +30,7 @@ def p_words(p_value: float) -> str:
     >>> p_words(0.0000123), p_words(0.0312), p_words(0.5)
     ('p < 0.001', 'p = 0.031', 'p = 0.5')
     """
+    # Most tests here are by permutation and resolve no smaller p-value, so none is printed.
     return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
 
 
@@ -42,6 +44,7 @@ def epsilon_words(epsilon: float | None) -> str:
     """
     if epsilon is None or math.isinf(epsilon):
         return "–"
+    # An epsilon of 100 protects nobody, whatever its decimals.
     return f"{epsilon:,.0f}" if epsilon >= 100 else f"{epsilon:.2f}"
 
 

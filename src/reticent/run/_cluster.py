@@ -90,6 +90,7 @@ class Cluster:
         return f"Cluster({self.address!r}, count={self._count})"
 
     def __getstate__(self) -> dict[str, Any]:
+        # A connection cannot be pickled, and a job that travels to a worker needs none.
         return {**self.__dict__, "_connection": None}
 
     @property
@@ -109,6 +110,7 @@ class Cluster:
         shared: Shared,
     ) -> Iterator[Result]:
         """Yield the result of each item in their order; see :class:`Workers`."""
+        # A job that starts jobs of its own would wait for workers that all wait likewise.
         if not items or INSIDE_WORKER.get():
             yield from Serial().map(job, items, shared=shared)
             return
@@ -206,14 +208,17 @@ def _start(count: int) -> _Connection:
     """Start workers on this machine that nobody elsewhere can reach."""
     distributed = _dask()
     scratch = Path(tempfile.mkdtemp(prefix="reticent-cluster-"))
+    # Whatever Dask spilled there may hold records.
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     try:
         with _quiet():
             cluster = distributed.LocalCluster(
                 n_workers=count,
+                # One job per process: BLAS limits are set per process, and digits depend on them.
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
+                # Its pages would show what the jobs are called to everybody on this machine.
                 dashboard_address=None,
                 silence_logs=logging.CRITICAL,
                 local_directory=str(scratch),
@@ -235,6 +240,7 @@ def _join(address: str, modules: tuple[Path, ...]) -> _Connection:
     distributed = _dask()
     try:
         host, port = distributed.comm.get_address_host_port(address)
+        # A plain connection tells at once that nobody listens; Dask would first try again.
         socket.create_connection((host, port), timeout=SECONDS_TO_CONNECT).close()
         with _quiet():
             client = distributed.Client(
@@ -251,6 +257,7 @@ def _join(address: str, modules: tuple[Path, ...]) -> _Connection:
             connection.wait_for_worker(0)
             for module in modules:
                 client.upload_file(str(module))
+            # Errors are returned, so that a worker without reticent can be named.
             environments = client.run(environment, on_error="return")
         _check_versions(address, environments)
     except BaseException:
@@ -285,6 +292,7 @@ def different_versions(here: Content, there: Content) -> list[str]:
     needed = {"python", "reticent"}
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         for requirement in importlib.metadata.requires("reticent") or ():
+            # Development tools take no part in a result.
             if not re.search("""extra == ['"]dev""", requirement):
                 needed.add(_normalised(re.split(r"[^\w.-]", requirement)[0]))
     return [
@@ -315,10 +323,15 @@ class _Jobs:
             if self.sent is None:
                 self.connection.wait_for_worker(SECONDS_FOR_A_WORKER)
                 (self.sent,) = self.client.scatter(
-                    [self.value], broadcast=True, hash=False
+                    # Without a hash, which would read all of a value that is sent only once.
+                    [self.value],
+                    broadcast=True,
+                    hash=False,
                 )
             # as bytes, because Dask looks into lists and tuples for tasks of its own
             pickled = cloudpickle.dumps(item)
+            # Not pure: Dask would give one result to two jobs with equal arguments, also if one of them must be tried
+            # again.
             return self.client.submit(_run, self.sent, pickled, pure=False)
 
     def deaths(self, error: BaseException) -> int:

@@ -18,6 +18,7 @@ from reticent.run._imports import imports_of
 
 __all__ = ["code_of", "from_library", "why_not_retrievable"]
 
+# Where installed distributions live; Debian has a name of its own for it.
 SITE_FOLDERS = frozenset({"site-packages", "dist-packages"})
 
 
@@ -61,6 +62,7 @@ def code_of(name_or_object: object) -> Content:
             return Content((), (reason,))
         return _reached([name_or_object.__module__, _module_of_code(name_or_object)])
     kind = name_or_object if isinstance(name_or_object, type) else type(name_or_object)
+    # Inherited methods run too, so the modules of all base classes count.
     return _reached([base.__module__ for base in kind.__mro__])
 
 
@@ -88,6 +90,7 @@ def _module_of_code(function: FunctionType) -> str:
     if function.__module__ and from_library(function.__module__):
         return function.__module__
     file = function.__code__.co_filename
+    # Its own module first: several modules may share one file.
     for name in (function.__module__, *sys.modules):
         if getattr(sys.modules.get(name), "__file__", None) == file:
             return name
@@ -180,6 +183,7 @@ def _find_spec(name: str) -> Any:
 def _name_is_covered(name: str) -> bool:
     """Return whether a module without a file is part of Python or of a covered package."""
     root = name.partition(".")[0]
+    # The script that runs is never part of Python, whatever Python's list says.
     if root in sys.stdlib_module_names and root != "__main__":
         return True
     location = _locate(root) if root != name else None
@@ -230,6 +234,7 @@ def _reached(names: Iterable[str]) -> Content:
     first = [name for name in dict.fromkeys(names) if not from_library(name)]
     if not first:
         return Content(())
+    # Finders remember what folders held; a module written since then must be found.
     importlib.invalidate_caches()
     reasons = [
         f"the module {name!r} cannot be found." for name in first if not _locate(name)
@@ -269,6 +274,7 @@ def _look_at(name: str, location: _Location) -> tuple[str, list[str], list[str]]
     if module is not None:
         spec = getattr(module, "__spec__", None)
         earlier, digest_at_load = _DIGEST_AT_LOAD.get(name, (None, digest))
+        # Another specification means that the module was reloaded, and runs the file as it is now.
         if earlier is not spec:
             digest_at_load = digest
         _DIGEST_AT_LOAD[name] = (spec, digest_at_load)

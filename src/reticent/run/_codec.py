@@ -17,7 +17,9 @@ __all__ = ["pack", "unpack"]
 
 T = TypeVar("T")
 
+# The first bytes tell a stored value from any other file before anything of it is parsed.
 MAGIC = b"reticent packed value, version 1\n"
+# The length of the skeleton: eight bytes, the lowest first, on every machine.
 LENGTH = struct.Struct("<Q")
 
 # How each type looks in the skeleton. The members of a union must look different, so that they can be told apart.
@@ -51,6 +53,7 @@ def pack(value: object) -> bytes:
     out = io.BytesIO()
     out.write(MAGIC + LENGTH.pack(len(skeleton)) + skeleton)
     for array in arrays:
+        # Without pickles neither writing nor reading can run code.
         np.lib.format.write_array(out, array, allow_pickle=False)
     return out.getvalue()
 
@@ -102,9 +105,11 @@ def unpack(kind: type[T] | Any, data: bytes) -> T:
 
 def _skeleton(value: Any, where: str, arrays: list[NDArray[Any]]) -> Any:
     """Return the JSON form of a value; append its arrays to ``arrays``."""
+    # The exact type: a subclass could carry more than its text shows.
     if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, Enum):
+        # By name, because values of enumerations may be anything.
         return value.name
     if is_dataclass(value) and not isinstance(value, type):
         return _skeleton_of_dataclass(value, arrays)
@@ -251,6 +256,7 @@ def _member(hint: Any, skeleton: Any) -> Any:
     for member in members:
         if look in _looks(member):
             return type(None) if member is None else member
+    # A whole number that was given for a float is an integer in JSON.
     return float if look == "integer" and float in members else None
 
 
@@ -294,6 +300,7 @@ def _value(kind: Any, skeleton: Any, where: str, arrays: list[NDArray[Any]]) -> 
 
 def _dataclass(kind: Any, stored: dict[str, Any], arrays: list[NDArray[Any]]) -> Any:
     hints = dict(_hints(kind))
+    # Written by other code: to fill in a default could change a result silently.
     if hints.keys() != stored.keys():
         raise TypeError(f"{_name(kind)} was stored with other fields than it has now.")
     return kind(

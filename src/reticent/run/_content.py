@@ -53,6 +53,7 @@ class Content:
     @property
     def digest(self) -> str:
         """The SHA-256 of all parts in hexadecimal."""
+        # JSON keeps the borders between parts: ("ab", "c") and ("a", "bc") differ.
         text = json.dumps([self.parts, self.opaque])
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -76,6 +77,7 @@ def environment() -> Content:
     return Content(
         (
             f"python=={platform.python_implementation()} {platform.python_version()}",
+            # In the order of names: the order on the search path says nothing.
             *sorted(distributions),
             f"reticent's source: {hash_of_folder(PACKAGE)}",
         )
@@ -92,5 +94,6 @@ def hash_of_folder(folder: Path) -> str:
         if path.suffix in SOURCE_SUFFIXES and path.is_file():
             name = path.relative_to(folder).as_posix()
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            # No name holds a zero byte, so names and digests cannot be taken for each other.
             total.update(f"{name}\0{digest}\n".encode())
     return total.hexdigest()

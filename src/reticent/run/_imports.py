@@ -158,6 +158,7 @@ class _Reader:
         anchor: str | None = self.package
         if name.startswith(".") and (len(node.args) > 1 or node.keywords):
             given = ast.unparse([*node.args, *(k.value for k in node.keywords)][1])
+            # These two stand for the module's own package, which is known.
             if given not in ("__package__", "__name__"):
                 anchor = self._literal(node, 1, "package")
         full = None if anchor is None else self._absolute(name, anchor)

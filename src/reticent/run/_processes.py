@@ -90,6 +90,7 @@ class Processes:
             raise InvalidInput(f"workers must be at least 1, got {self.count}.")
 
     def __getstate__(self) -> dict[str, Any]:
+        # Processes belong to the process that started them.
         return {"count": self.count, "_executor": None}
 
     def map(
@@ -101,6 +102,8 @@ class Processes:
     ) -> Iterator[Result]:
         """Yield the result of each item in their order; see :class:`Workers`."""
         if self.count == 1 or not items or INSIDE_WORKER.get():
+            # One process would only add the cost of sending; inside a worker, further processes would compete for its
+            # core.
             yield from Serial().map(job, items, shared=shared)
             return
         with _parcel((job, shared)) as path:
@@ -170,6 +173,7 @@ def _without_noise_of_the_manager() -> Iterator[None]:
     usual = threading.excepthook
 
     def hook(args: threading.ExceptHookArgs) -> None:
+        # By name, because loky does not export the class.
         ended = type(args.thread).__name__ == "_ExecutorManagerThread"
         if not (ended and isinstance(args.exc_value, KeyError)):
             usual(args)
@@ -215,6 +219,7 @@ def _parcel(value: object) -> Iterator[Path]:
     pickled = io.BytesIO()
     cloudpickle.CloudPickler(
         pickled,
+        # Protocol 5 hands out the buffers of arrays, so that they can be mapped and not copied.
         protocol=pickle.HIGHEST_PROTOCOL,
         buffer_callback=lambda buffer: buffers.append(buffer.raw()),
     ).dump(value)
@@ -257,7 +262,9 @@ def _open_parcel(path: str) -> Any:
     with Path(path).open("rb") as file:
         search, pickled, sizes = pickle.load(file)
         offset = file.tell()
+        # Copy on write: a job that breaks the rule and writes changes its own pages only.
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    # So that the worker finds the user's modules where this process does.
     sys.path[:] = [*search, *(entry for entry in sys.path if entry not in search)]
     buffers = []
     for size in sizes:
@@ -278,6 +285,7 @@ def _end_with_parent(parent: int) -> None:
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(SECONDS_TO_OUTLIVE)
+        # At once: a normal exit would wait for the job at work.
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -286,6 +294,7 @@ def _end_with_parent(parent: int) -> None:
 def _run(path: str, item: Any) -> Any:
     """Carry out one job in a worker; open the parcel with its first job."""
     if path not in _OPENED:
+        # The last parcel's memory is freed before the next one is mapped.
         _OPENED.clear()
         _OPENED[path] = _open_parcel(path)
     job, shared = _OPENED[path]

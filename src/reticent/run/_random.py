@@ -33,6 +33,8 @@ def stream(seed: int, name: str) -> np.random.Generator:
     False
     """
     digest = hashlib.sha256(name.encode()).digest()
+    # 128 bits of the hash: names can be added for ever without two of them meeting. PCG64 is named, because NumPy may
+    # change its default generator.
     words = [int.from_bytes(digest[i : i + 4], "little") for i in range(0, 16, 4)]
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *words])))
 
@@ -45,4 +47,5 @@ def seed_for(seed: int, name: str) -> int:
     >>> seed_for(0, "train") == seed_for(0, "train")
     True
     """
+    # Libraries take seeds of 32 bits, some of them signed.
     return int(stream(seed, name).integers(2**31 - 1))

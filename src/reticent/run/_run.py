@@ -141,6 +141,7 @@ class Run:
                 "give one content per item."
             )
         results: dict[int, T] = {}
+        # All stored results first, so that workers start only if something is missing.
         for k, content in enumerate(depends):
             result = self.store.find(f"{name}/{k}", kind, depends=content)
             if result is not None:

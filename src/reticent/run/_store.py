@@ -118,6 +118,7 @@ class Store:
         if self.folder is None or not self.folder.is_dir():
             return
         readme = self.folder / "README"
+        # Only a folder that a store made is removed as a whole; in any other, somebody else's files may lie.
         if readme.is_file() and readme.read_text().startswith(MARK):
             shutil.rmtree(self.folder)
             return
@@ -164,10 +165,13 @@ class Store:
                     file.write(hashlib.sha256(payload).digest())
                     file.write(payload)
                     file.flush()
+                    # The bytes must be on the disk before the name is, or a power cut leaves an empty file under a
+                    # good name.
                     os.fsync(file.fileno())
                 if path.is_dir() and not path.is_symlink():
                     shutil.rmtree(path)
                 part.replace(path)
+            # Also an interruption: a half-written file must not stay.
             except BaseException:
                 part.unlink(missing_ok=True)
                 raise
@@ -182,6 +186,7 @@ class Store:
         assert self.folder is not None
         with contextlib.suppress(FileExistsError):
             self.folder.parent.mkdir(parents=True, exist_ok=True)
+            # Closed to others before anything is in it (decision 0005).
             self.folder.mkdir(mode=0o700)
             (self.folder / "README").write_text(README)
 

@@ -104,6 +104,7 @@ class _Reader:
 
     def one(self, value: Any) -> Content:
         if id(value) in self.reading:
+            # A value that contains itself is named, not followed for ever.
             return Content(("itself",))
         self.reading.add(id(value))
         try:
@@ -115,6 +116,7 @@ class _Reader:
         kind = type(value)
         if isinstance(value, Content):
             return value
+        # The exact type: True and 1 are equal, but not the same argument.
         if kind in (bool, int, float, complex, str, type(None), range):
             return _text(kind.__name__, value)
         if kind in (bytes, bytearray):
@@ -175,6 +177,7 @@ class _Reader:
             return _labelled("array of objects", inside)
         digest = hashlib.sha256()
         if array.nbytes:
+            # The bytes in row order: two arrays that differ only in their layout in memory are the same value.
             digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         label = "array" if isinstance(value, np.ndarray) else "scalar"
         kind = array.dtype.descr if array.dtype.fields else array.dtype.str
@@ -188,6 +191,7 @@ class _Reader:
 
     def _set(self, value: Any) -> Content:
         contents = [self.one(element) for element in value]
+        # A set has no order that could be relied on between processes.
         contents.sort(key=lambda content: content.parts)
         return self._instance(value, _joined(contents))
 
@@ -241,6 +245,7 @@ class _Reader:
         """Return parameters and, of an estimator that is fitted, what it has learned."""
         parameters = dict(sorted(value.get_params(deep=False).items()))
         state = getattr(value, "__dict__", {})
+        # A fitted estimator with the same parameters may have learned from other records.
         learned = {n: state[n] for n in sorted(state) if n not in parameters}
         return self._instance(value, self.all((parameters, learned)))
 

@@ -93,6 +93,7 @@ class Serial:
         shared: Shared,
     ) -> Iterator[Result]:
         """Yield the result of each item in their order; see :class:`Workers`."""
+        # Once for all jobs: finding the loaded libraries takes longer than setting their limits.
         threads = ThreadpoolController()
         for item in items:
             with threads.limit(limits=1):
@@ -116,6 +117,7 @@ def run_inside_worker(
         return job(shared, item)
     except Exception as error:
         try:
+            # Tried both ways, because some exceptions can be pickled but not restored.
             pickle.loads(pickle.dumps(error))
         except Exception:
             sentence = f"{type(error).__name__}: {error}"
@@ -205,5 +207,6 @@ def _count_losses(
     for k, future in list(pending.items()):
         error = hands.loss(future)
         if error is not None:
+            # Never beyond the last try: a job is given up only for a death that was its own.
             deaths[k] = min(deaths[k] + hands.deaths(error), RESUBMISSIONS)
             del pending[k]

@@ -15,6 +15,7 @@ def write_text(path: Path, text: str, *, mode: int | None = None) -> None:
     OutputRefused
         If the file cannot be written.
     """
+    # In the same folder, because a rename is atomic only within one file system.
     part = path.with_name(path.name + ".part")
     try:
         if mode is not None:  # closed to others before there is anything to read

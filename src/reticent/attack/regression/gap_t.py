@@ -81,6 +81,7 @@ def prediction_moments(pool: PredictionPool) -> PredictionMoments:
     mean_out, raw_out, count_out = mean_and_variance(values, ~pool.masks)
     way = (pool.targets - origin) / pool.spread - mean_out
     gap = mean_in - mean_out
+    # A few targets far out would decide the common share by themselves.
     usual = np.abs(way) <= np.quantile(np.abs(way), 1 - LARGEST_LEFT_OUT)
     squares = float((way[usual] ** 2).sum())
     share = float((way * gap)[usual].sum()) / squares if squares > 0 else 0.0
@@ -107,6 +108,7 @@ def prediction_moments(pool: PredictionPool) -> PredictionMoments:
         origin=origin,
         unit=pool.spread,
         models=len(pool),
+        # So that the mean over all models stays where it was measured.
         mean_in=centre + moved * count_out / len(pool),
         mean_out=centre - moved * count_in / len(pool),
         variance_in=variance_in,

@@ -106,6 +106,7 @@ def roc(dossier: Dossier) -> Markup:
     )
     attacks = dossier.evidence.attacks
     best = strongest(attacks)
+    # Rates below one over the number of non-members, where nobody can be counted.
     unresolved = [p.fpr for p in best.roc if not p.resolved]
     if unresolved:
         edge = min(1.0, 1 / dossier.evidence.nonmembers)
@@ -114,6 +115,7 @@ def roc(dossier: Dossier) -> Markup:
     plot.axes()
     if unresolved:
         plot.note(1.15 * LOWEST, 0.62, "too few non-members to see", css="note")
+    # Clipped at the lower end of the axis, because a rate of 0 has no logarithm.
     band = [(p.fpr, max(p.tpr.high, LOWEST)) for p in best.roc]
     band += [(p.fpr, max(p.tpr.low, LOWEST)) for p in reversed(best.roc)]
     plot.area(band, "band")
@@ -121,6 +123,7 @@ def roc(dossier: Dossier) -> Markup:
     others = [attack for attack in attacks if attack is not best]
     for number, attack in enumerate(others):
         css, _, _ = _FAMILIES[_family(attack)]
+        # The style sheet has four patterns of dashes.
         plot.line(_curve(attack), f"other {css} other-{number % 4}")
     for attack in others:
         # A wide line that nobody sees catches the mouse; the nearest to the best lies on top.

@@ -42,7 +42,7 @@ class EpsilonsSection:
 
 
 def refuted_sentence(epsilons: Epsilons) -> str:
-    """Return what the three say together."""
+    """Return in one sentence whether the claimed epsilon is refuted."""
     shown = epsilon_words(epsilons.audited.low)
     level = percent(epsilons.audited.level)
     if epsilons.claimed is None:
@@ -98,16 +98,17 @@ def epsilons_block(epsilons: Epsilons, verdict: str = "") -> Markup:
 
 def epsilons_text(epsilons: Epsilons) -> RenderableType:
     """Return the three for a terminal."""
-    said = paragraph(
+    conditions = paragraph(
         f"Stated at delta {epsilons.delta:.2g} for {epsilons.relation} neighbours."
     )
-    return stack(said, grid(HEADS, _rows(epsilons), ragged=True))
+    return stack(conditions, grid(HEADS, _rows(epsilons), ragged=True))
 
 
 def _rows(epsilons: Epsilons) -> list[tuple[str, str, str]]:
     """Return the three as rows: name, value, where it comes from."""
     proven = epsilon_words(epsilons.proven)
     if epsilons.proven is None:
+        # A recipe that is not known proves nothing here, but may elsewhere; a void guarantee proves nothing at all.
         proven = "unknown" if "not known" in epsilons.proven_by else "none"
     return [
         ("claimed", epsilon_words(epsilons.claimed), epsilons.claimed_by),
@@ -132,6 +133,7 @@ def _drawing(epsilons: Epsilons) -> Markup:
         )
         if value is not None and math.isfinite(value) and value > 0
     ]
+    # Whole decades, from 0.1 to 10 at least, so that figures of different products can be compared.
     low = min([0.1, *(10.0 ** math.floor(math.log10(max(v, 0.01))) for v in values)])
     high = max([10.0, *(10.0 ** math.ceil(math.log10(v) + 1e-9) for v in values)])
     plot = Plot(
@@ -159,6 +161,7 @@ def _drawing(epsilons: Epsilons) -> Markup:
     shown = epsilons.audited.low
     row_name(plot, 0, "audited", f"at least {epsilon_words(shown)}")
     tip = f"shown with {percent(epsilons.audited.level)} confidence: at least {epsilon_words(shown)}"
+    # To the right end: the true epsilon lies anywhere above what was shown.
     plot.span(max(shown, low), high, MARK, "whisker reached", tip)
     plot.dot(max(shown, low), MARK, "point reached", tip, radius=6)
     if math.isfinite(epsilons.ceiling):

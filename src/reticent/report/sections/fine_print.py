@@ -20,12 +20,12 @@ class FinePrintSection:
         """Return a list of sentences."""
         evidence, records = dossier.evidence, dossier.records
         limits = dossier.decision.limits
-        kept = sum(check.outcome == Outcome.KEPT for check in limits)
+        kept_limits = sum(check.outcome == Outcome.KEPT for check in limits)
         return listed(
             [
                 f"{records['defender']:,} records trained the product, {records['reserved']:,} were reserved, {records['auxiliary']:,} are auxiliary; "
                 f"statistics count people ({evidence.members:,} and {evidence.nonmembers:,}), not rows.",
-                f"{kept} of {len(limits)} limits are kept with confidence. Intervals cover the draw of records for this very product, not re-runs of "
+                f"{kept_limits} of {len(limits)} limits are kept with confidence. Intervals cover the draw of records for this very product, not re-runs of "
                 f"its training{_exceptions_to_coverage(dossier)}.",
                 f"The attacks show an epsilon of at least {evidence.epsilon.low:.2f}; on so many records no attack could have shown more than "
                 f"{evidence.epsilon_ceiling:.2f}.",
@@ -57,6 +57,7 @@ def _theorems(dossier: Dossier) -> list[str]:
         if "theorem_1" in values
         else ""
     )
+    # Errors are easier to read than a loss, so they are preferred where there are classes.
     if {"error_defender", "error_reserved", "theorem_2_zero_one"} <= set(values):
         return [
             f"The product errs on {percent(values['error_defender'])} of members and {percent(values['error_reserved'])} of non-members; by Theorem 2 of "

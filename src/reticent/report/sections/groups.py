@@ -133,6 +133,7 @@ def disparity_words(evidence: Evidence, *, most: int) -> str:
     disparity = evidence.pool.disparity
     pairs = pairs_that_differ(evidence)
     verdict = "differ" if disparity.p_value < ALARM else "do not clearly differ"
+    # The joint test has few degrees of freedom with few models, so single pairs may differ clearly where it does not.
     weak = "; weak with few models" if pairs and disparity.p_value >= ALARM else ""
     whole = f"Over models the groups {verdict} ({p_words(disparity.p_value)}, all groups at once{weak})."
     rule = (
@@ -296,6 +297,7 @@ def _lanes(spans: Sequence[tuple[int, int]]) -> list[int]:
     """
     taken: list[list[tuple[int, int]]] = []
     lanes = [0] * len(spans)
+    # Short brackets first, so that they lie nearest to their rows.
     ordered = sorted(enumerate(spans), key=lambda item: abs(item[1][0] - item[1][1]))
     for number, ends in ordered:
         low, high = sorted(ends)

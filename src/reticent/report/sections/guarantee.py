@@ -99,10 +99,12 @@ def beside_evidence(dossier: Dossier) -> list[tuple[str, str, str]]:
     best = strongest(evidence.attacks)
     epsilon = f"at least {max(evidence.epsilon.low, 0.0):.2f} (could have shown {evidence.epsilon_ceiling:.2f})"
     rate = ""
+    # Rates at different false-positive rates cannot be compared.
     if best.fpr == guarantee.fpr:
         tpr = best.tpr_at_fpr
         low, high = percent(tpr.low), percent(tpr.high)
         rate = f"{plain(best.name)}: {percent(tpr.value)} [{low}, {high}]"
+    # No attack on a finished product shows a belief, so that cell stays empty.
     shown = [epsilon, "", f"{plain(best.name)}: {best.vulnerability}", rate]
     return [
         (*row, what) for row, what in zip(guarantee_rows(guarantee), shown, strict=True)

@@ -21,7 +21,8 @@ __all__ = [
 ]
 
 _SIDES = (("member", "members"), ("other", "non-members"))
-# Below this p-value predictions are said to depart from what came true.
+# p-value below which the report says that predictions depart from what came true; five in a hundred correct audits
+# would be too many for a sentence that casts doubt on the attack.
 _DEPARTS = 0.01
 
 
@@ -167,6 +168,7 @@ def _certainty(loss: float) -> str:
     """Return the posterior that goes with log-odds, never rounded to certainty."""
     share = 1 / (1 + math.exp(-loss))
     return (
+        # Log-odds of 40 would be printed as 100 %, and no attack is certain.
         "99.99 % or more"
         if share >= 0.9999
         else f"{100 * share:.3g} %"

@@ -52,13 +52,13 @@ class PoolSection:
                 narrow=narrow,
             )
 
-        said = paragraph(
+        words = paragraph(
             pool_words(pool),
             "Each was attacked in the product's place; these intervals cover other runs of the trainer, too."
             if pool.targets
             else "",
         )
-        return stack(said, Fitting(make) if pool.targets else None)
+        return stack(words, Fitting(make) if pool.targets else None)
 
 
 def pool_words(pool: PoolEvidence) -> str:
@@ -128,10 +128,12 @@ def _convergence(pool: PoolEvidence) -> Markup | None:
 def _drawing(convergence: Sequence[Convergence]) -> Markup:
     """Draw what attacks reach with parts of the pool."""
     sizes = sorted({each.models for each in convergence})
+    # Ends at multiples of 0.05 with room around the intervals.
     low = math.floor(20 * min(each.auc.low for each in convergence) - 1e-9) / 20
     high = math.ceil(20 * max(each.auc.high for each in convergence) + 1e-9) / 20
     plot = Plot(
         x=Axis(
+            # On a logarithmic axis a factor is a margin.
             low=sizes[0] / 1.25,
             high=sizes[-1] * 1.25,
             ticks=_spaced(sizes),
@@ -172,4 +174,5 @@ def _course(plot: Plot, points: Sequence[Convergence], number: int) -> None:
 def _spaced(sizes: Sequence[int]) -> list[float]:
     """Return the sizes to write at the axis: all but those too near to the last."""
     last = sizes[-1]
+    # The full size is always written; one nearer than a factor of 1.5 would overlap it.
     return [float(size) for size in sizes if size == last or size * 1.5 < last]

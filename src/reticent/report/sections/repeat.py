@@ -17,7 +17,7 @@ _HOW = template(
 
 
 class RepeatSection:
-    """Enough to get the same dossier again."""
+    """What is needed to get the same dossier again."""
 
     title = "How to repeat it"
 

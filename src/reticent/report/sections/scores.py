@@ -14,7 +14,7 @@ __all__ = ["ScoresSection", "scoreboard"]
 
 
 class ScoresSection:
-    """What the product is good for, and how well it keeps to itself whom it was trained on."""
+    """What the product is good for, and how well it hides whom it was trained on."""
 
     title = "Utility and privacy"
 
@@ -72,6 +72,7 @@ def _scores(dossier: Dossier) -> list[Statement]:
     scores = [
         s
         for s in dossier.statements
+        # An epsilon or a share that should be low would be misread on an axis where 1 is best.
         if s.better == "higher" and s.estimate is not None and s.estimate.high <= 1
     ]
     return sorted(scores, key=lambda s: bool(s.threat))

@@ -74,6 +74,7 @@ class VerdictSection:
 
 def next_steps(dossier: Dossier) -> list[str]:
     """Return what would settle an open question; nothing if there is none."""
+    # How small a leak the audit could see matters only while a question is open.
     if dossier.verdict != Verdict.INCONCLUSIVE:
         return list(dossier.decision.next_steps)
     leak = dossier.evidence.smallest_leak

@@ -26,7 +26,7 @@ WHO = (
     "that the training releases on its way. Nobody who sees only the finished model knows more."
 )
 HEADS = ("", "found", "the mechanism allows")
-_DEPARTS = 0.01  # below this p-value a departure is said
+_DEPARTS = 0.01  # p-value below which the notes speak of a departure
 
 
 class WatchedSection:
@@ -35,7 +35,7 @@ class WatchedSection:
     title = "What an adversary that watches every step finds out"
 
     def html(self, dossier: Dossier) -> Markup | None:
-        """Return beliefs against what the mechanism allows; None if nothing was watched."""
+        """Return the beliefs beside what the mechanism allows; None if nothing was watched."""
         return None if dossier.watched is None else watched_block(dossier.watched)
 
     def text(self, dossier: Dossier) -> RenderableType | None:
@@ -114,6 +114,7 @@ def _rows(evidence: WatchedEvidence) -> list[tuple[str, str, str]]:
 def _beliefs(evidence: WatchedEvidence) -> Markup:
     """Draw the final beliefs in the first table, of runs that used it and that did not."""
     histogram = evidence.beliefs
+    # Some air above the highest bar, and an axis also if there is none.
     top = max(*histogram.members, *histogram.nonmembers, 1e-6) * 1.08
     plot = _half(
         Axis(
@@ -201,6 +202,7 @@ def _sensitivity_path(evidence: WatchedEvidence) -> Markup:
 
 
 def _path(points: Sequence[PathPoint], y: Axis, title: str) -> Plot:
+    # An axis from 1 to 1 would have no length.
     last = max(points[-1].step, 2)
     steps = sorted({1, *(round(t) for t in round_ticks(1, last) if 1 < t <= last)})
     plot = _half(Axis(low=1, high=last, ticks=steps, label="step"), y, title)

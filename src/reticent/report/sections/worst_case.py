@@ -81,6 +81,7 @@ def worst_case(dossier: Dossier) -> Markup:
         ),
     )
     best = strongest(evidence.attacks)
+    # Across all rows, so that the distance between what was reached and what could be is seen at once.
     upright(plot, best.vulnerability.value, len(rows), "reached-line")
     draw_bound(plot, dossier, len(rows))
     for place, (name, estimate, css, more) in enumerate(reversed(rows)):
