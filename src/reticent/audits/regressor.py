@@ -135,8 +135,10 @@ class RegressorKind(Kind):
             # The skill decides nothing, so it takes no part of the joint confidence.
             level=joint.level,
         )
+        stated = joint.state(score)
         return Utility(
-            score=joint.state(score),
+            score=stated,
+            gain=stated,  # R squared is a gain already
             definition="R squared: the share of the squared error of the training mean that the model saves; 1 is never wrong",
             baseline=0.0,
             baseline_words="always predicting the mean of the training records",

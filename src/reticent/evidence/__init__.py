@@ -57,6 +57,7 @@ from reticent.evidence.measures import (
     Claim,
     ClaimedEpsilon,
     Exposed,
+    Gain,
     GroupPrivacy,
     InsiderPrivacy,
     Measure,
@@ -101,6 +102,7 @@ from reticent.evidence.proportion import clopper_pearson
 from reticent.evidence.regression import absolute_skill, clipped_loss, r_squared
 from reticent.evidence.roc import RocPoint, exposed_share, roc_points, tpr_at_fpr
 from reticent.evidence.shares import estimate_share
+from reticent.evidence.skill import share_saved
 from reticent.evidence.statement import Limit, Outcome, Statement, Threat
 from reticent.evidence.targets import TargetsEvidence, measure_targets
 from reticent.evidence.two_sided import (
@@ -151,6 +153,7 @@ __all__ = [
     "Estimate",
     "Evidence",
     "Exposed",
+    "Gain",
     "GroupEvidence",
     "GroupPrivacy",
     "GroupSpread",
@@ -234,6 +237,7 @@ __all__ = [
     "refutes",
     "roc_points",
     "score_histogram",
+    "share_saved",
     "smallest_visible_leak",
     "split_level",
     "strongest",

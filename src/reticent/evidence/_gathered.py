@@ -151,6 +151,8 @@ class Utility:
         The score of an answer that looks at no feature.
     baseline_words : str
         What that answer is: ``"always answering the most frequent class"``.
+    gain : Estimate or None
+        Share of that answer's errors that the product saves; None if that answer is never wrong.
     beside : mapping of str to Estimate
         Other scores that belong to it, by what they are called.
     """
@@ -159,6 +161,7 @@ class Utility:
     definition: str
     baseline: float
     baseline_words: str
+    gain: Estimate | None = None
     beside: Mapping[str, Estimate]
 
 

@@ -4,6 +4,7 @@ from reticent.evidence.measures._base import Claim, Measure, Seen
 from reticent.evidence.measures.claim import AttacksAgainstClaim
 from reticent.evidence.measures.claimed_epsilon import ClaimedEpsilon
 from reticent.evidence.measures.exposed import Exposed
+from reticent.evidence.measures.gain import Gain
 from reticent.evidence.measures.group_privacy import GroupPrivacy
 from reticent.evidence.measures.insider_privacy import InsiderPrivacy
 from reticent.evidence.measures.privacy import Privacy
@@ -16,6 +17,7 @@ __all__ = [
     "Claim",
     "ClaimedEpsilon",
     "Exposed",
+    "Gain",
     "GroupPrivacy",
     "InsiderPrivacy",
     "Measure",
