@@ -26,6 +26,7 @@ from reticent.run import write_text
 from reticent.train import SGD, PrivateNetwork
 from reticent.train.private.clipping import Clip
 from reticent.train.private.networks import train_privately
+from reticent.train.stacking import Cohort
 
 RESULTS = Path(__file__).parent / "results.json"
 PAGE = Path("docs/experiments/private_utility.md")
@@ -74,10 +75,12 @@ def correct_answers(
     labels = torch.from_numpy(parts.y_train)
     # One model at a time: such wide inputs leave nothing to gain from a stack, which only takes more memory.
     model = train_privately(
-        torch.from_numpy(parts.x_train),
-        torch.nn.functional.one_hot(labels).float(),
-        np.ones((1, n), dtype=bool),
-        [seed],
+        Cohort(
+            inputs=torch.from_numpy(parts.x_train),
+            targets=torch.nn.functional.one_hot(labels).float(),
+            masks=np.ones((1, n), dtype=bool),
+            seeds=[seed],
+        ),
         recipe,
     )
     answers = model.probabilities(torch.from_numpy(parts.x_test))[0].argmax(axis=1)

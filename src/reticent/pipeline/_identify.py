@@ -12,7 +12,7 @@ from reticent.evidence import Identification
 from reticent.pipeline._neighbour import Mislabelled, Neighbour, choose
 from reticent.pipeline._watched import Claim, Words, identification
 from reticent.pool import Trace, Truth
-from reticent.product import Watchable
+from reticent.product import Departure, Watchable
 from reticent.run import Run, content_of
 from reticent.train import proven_epsilon
 
@@ -40,8 +40,7 @@ class WatchPlan:
     runs : int
         Trainings, each on one of the two tables by the toss of a coin.
     local : str, optional
-        Scale noise to the records, ``"pair"`` or ``"own"`` as in :func:`~reticent.train.private.watched.watch_networks`:
-        empirical, not DP.
+        Scale noise to the records, ``"pair"`` or ``"own"`` as in :class:`~reticent.product.Departure`: empirical, not DP.
     shuffled : bool
         Whether batches are cut from a shuffled table.
     claimed : float, optional
@@ -159,8 +158,7 @@ def run_identification(
                 own=own,
                 other=other,
                 seeds=some,
-                local=plan.local,
-                shuffled=plan.shuffled,
+                departure=Departure(local=plan.local, shuffled=plan.shuffled),
                 workers=run.effort.workers,
             )
             return Watched(trace=trace, truth=truth)

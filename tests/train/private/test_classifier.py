@@ -41,6 +41,7 @@ from reticent.train.private.classifier import (
 )
 from reticent.train.private.clipping import Clip, PerLayer, TanhThenClip
 from reticent.train.private.networks import train_privately
+from reticent.train.stacking import Cohort
 
 D = 6
 BOUNDS = (-4.0, 4.0)
@@ -138,10 +139,12 @@ def test_answers_equal_those_of_the_engine(hidden, activation, seed):
     )
     inputs = torch.from_numpy(X.astype(np.float32))
     networks = train_privately(
-        inputs,
-        torch.from_numpy(np.eye(3, dtype=np.float32)[y]),
-        np.ones((1, len(X)), dtype=bool),
-        [int(check_random_state(seed).randint(2**31 - 1))],
+        Cohort(
+            inputs=inputs,
+            targets=torch.from_numpy(np.eye(3, dtype=np.float32)[y]),
+            masks=np.ones((1, len(X)), dtype=bool),
+            seeds=[int(check_random_state(seed).randint(2**31 - 1))],
+        ),
         recipe,
     )
     assert made.predict_proba(X) == pytest.approx(
