@@ -21,7 +21,7 @@ from page import write_page
 from settings import DELTA, SETTINGS, Setting
 
 import data
-from reticent.account import Budget, Course, Plan, make_plan
+from reticent.account import Budget, Course, Plan, Terms, make_plan
 from reticent.run import write_text
 from reticent.train import SGD, PrivateNetwork
 from reticent.train.private.clipping import Clip
@@ -40,7 +40,9 @@ def calibrated(setting: Setting) -> Plan:
     course = Course.of_epochs(
         rows=setting.rows, batch=setting.batch, epochs=setting.epochs
     )
-    return make_plan(Budget(epsilon=setting.epsilon, delta=DELTA), course, delta=DELTA)
+    return make_plan(
+        Budget(epsilon=setting.epsilon, delta=DELTA), course, Terms(delta=DELTA)
+    )
 
 
 @functools.lru_cache(maxsize=1)  # settings of one data set follow each other

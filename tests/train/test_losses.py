@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from reticent.account import Relation
+from reticent.account import Terms
 from reticent.errors import InvalidInput, InvalidSpec
 from reticent.train import (
     SGD,
@@ -297,7 +297,7 @@ def test_the_text_of_a_recipe_names_its_loss(kind, own_code):
 
 
 def test_a_promise_tells_of_the_loss():
-    options = {"rows": 100, "delta": 1e-4, "relation": Relation.ADD_REMOVE}
+    options = {"rows": 100, "terms": Terms(delta=1e-4)}
     recipe = PrivateModule("a:b", batch=10, epochs=1)
     plain = guarantee_of(recipe, **options)
     own = guarantee_of(PrivateModule("a:b", batch=10, epochs=1, loss="c:d"), **options)

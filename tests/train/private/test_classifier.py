@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 
 import reticent
-from reticent.account import PrivateTraining, Relation, trade_off
+from reticent.account import PrivateTraining, Relation, Terms, trade_off
 from reticent.errors import InvalidInput, InvalidPredictions
 from reticent.product import (
     FittedProduct,
@@ -266,9 +266,7 @@ def test_the_promise_is_that_of_the_recipe():
     recipe = PrivateNetwork(
         epochs=2, batch=25, noise_multiplier=1.5, rows=250, domain="declared"
     )
-    expected = guarantee_of(
-        recipe, rows=250, delta=1 / 2500, relation=Relation.ADD_REMOVE
-    )
+    expected = guarantee_of(recipe, rows=250, terms=Terms(delta=1 / 2500))
     assert replace(made.guarantee_, public=()) == replace(expected, public=())
     assert "the number of rows (250)" in made.guarantee_.public
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.account import Guarantee, Relation
+from reticent.account import Guarantee, Terms
 from reticent.data import Table
 from reticent.errors import InvalidInput
 from reticent.pool import Trace, Truth
@@ -102,12 +102,7 @@ class _Private(Stackable[Models]):
 
     def guarantee(self, rows: int) -> Guarantee | None:
         """Return what the recipe guarantees about a product trained on ``rows`` rows, at delta 1 / (10 rows) under add/remove."""
-        return guarantee_of(
-            self.private,
-            rows=rows,
-            delta=1 / (10 * rows),
-            relation=Relation.ADD_REMOVE,
-        )
+        return guarantee_of(self.private, rows=rows, terms=Terms(delta=1 / (10 * rows)))
 
     def watching(self) -> Watchable | None:
         """Return the trainer itself: every step of its training can be watched."""
