@@ -10,7 +10,7 @@ from reticent.data import Table
 from reticent.errors import InvalidInput
 from reticent.evidence import Identification
 from reticent.pipeline._neighbour import Mislabelled, Neighbour, choose
-from reticent.pipeline._watched import Claim, Words, identification
+from reticent.pipeline._watched import Claim, Words, identification, watched_evidence
 from reticent.pool import Trace, Truth
 from reticent.product import Departure, Watchable
 from reticent.run import Run, content_of
@@ -186,16 +186,21 @@ def run_identification(
     claimed = plan.claimed
     if claimed is None:
         claimed = trade_off(stated).epsilon(delta)
-    return identification(
-        Trace.join([each.trace for each in watched]),
+    trace = Trace.join([each.trace for each in watched])
+    evidence = watched_evidence(
+        trace,
         Truth.join([each.truth for each in watched]),
         stated=stated,
-        claim=Claim(
-            claimed=claimed, claimed_by=plan.claimed_by, proven=proven, says=says
-        ),
         delta=delta,
         belief=plan.belief,
         level=plan.level,
+    )
+    return identification(
+        trace,
+        evidence,
+        claim=Claim(
+            claimed=claimed, claimed_by=plan.claimed_by, proven=proven, says=says
+        ),
         words=Words(
             relation=relation.value,
             sensitivity=f"local ({plan.local}): {NOT_DP}" if plan.local else "global",

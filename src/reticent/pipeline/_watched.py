@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from reticent.account import (
     PrivateTraining,
-    Relation,
     gaussian_epsilon,
     trade_off,
 )
@@ -66,25 +65,14 @@ class Words:
 
 
 def identification(
-    trace: Trace,
-    truth: Truth,
-    *,
-    stated: PrivateTraining,
-    claim: Claim,
-    delta: float,
-    belief: float,
-    level: float,
-    words: Words,
+    trace: Trace, evidence: WatchedEvidence, *, claim: Claim, words: Words
 ) -> Identification:
-    """Turn what was watched into evidence and the three epsilons."""
-    evidence = watched_evidence(
-        trace, truth, stated=stated, delta=delta, belief=belief, level=level
-    )
+    """Put the evidence of what was watched beside what is claimed and proven: the three epsilons."""
     proven = claim.proven
     many = f"{trace.runs:,} training{'s' if trace.runs > 1 else ''}"
     return Identification(
         epsilons=Epsilons(
-            delta=delta,
+            delta=evidence.delta,
             relation=words.relation,
             claimed=claim.claimed,
             claimed_by=claim.claimed_by,
@@ -131,9 +119,7 @@ def watched_evidence(
     allowed, odds = trade_off(stated), log_odds(trace)
     beliefs = measure_beliefs(odds, truth.first, belief=belief, level=level)
     noise = truth.noise(trace)
-    audited, ceiling = _audited(
-        trace, truth, odds[:, -1], noise, stated=stated, delta=delta, level=level
-    )
+    audited, ceiling = _audited(trace, truth, odds[:, -1], stated, delta, level)
     return WatchedEvidence(
         runs=trace.runs,
         steps=trace.steps,
@@ -161,8 +147,6 @@ def _audited(
     trace: Trace,
     truth: Truth,
     final: NDArray[np.float64],
-    noise: NDArray[np.float64],
-    *,
     stated: PrivateTraining,
     delta: float,
     level: float,
@@ -178,26 +162,14 @@ def _audited(
     if trace.place is not None:
         told = replace(told, steps=max(1, int(trace.place[0].sum())))
     found, ceiling = _by_guesses(truth, final, told, delta, each)
-    reach = 2.0 if stated.relation == Relation.REPLACE else 1.0
+    noise = truth.noise(trace)
     by_noise = epsilon_of_steps(
-        trace.lengths,
-        noise,
-        scales=trace.scales,
-        rate=told.sampling_rate,
-        relation=stated.relation,
-        delta=delta,
-        level=each,
+        trace.lengths, noise, told, scales=trace.scales, delta=delta, level=each
     )
     if by_noise.low >= found.low:
         found = by_noise
         ceiling = ceiling_of_steps(
-            [reach / stated.noise_multiplier] * told.steps,
-            runs=trace.runs,
-            samples=noise.size,
-            rate=told.sampling_rate,
-            relation=stated.relation,
-            delta=delta,
-            level=each,
+            told, runs=trace.runs, samples=noise.size, delta=delta, level=each
         )
     if not one_sided:
         found = found.stated(level=level, why="the better of two bounds")
