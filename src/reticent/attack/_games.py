@@ -1,16 +1,25 @@
 """The neighbours and the classifier of attacks that learn from games between the models of a pool."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
+from reticent.attack._base import Scores
 from reticent.attack.boost import Boosting, LogOdds
+from reticent.errors import InvalidInput
+from reticent.pool import ModelPool
 from reticent.run import one_thread
 
-__all__ = ["mean_log_odds", "nearest_records"]
+__all__ = ["mean_log_odds", "nearest_records", "odds_from_games"]
+
+AnyPool = TypeVar("AnyPool", bound=ModelPool)
 
 # Small trees, because the smooth classifier beside them already follows what is common to all records.
 STEPS = Boosting(steps=100, rate=0.06, leaves=8, leaf_share=0.002, leaf_rows=20)
@@ -74,3 +83,52 @@ def mean_log_odds(
         return (curve + steps(asked)) / 2
 
     return odds
+
+
+def odds_from_games(
+    pool: AnyPool,
+    evidence: Callable[[int | None, AnyPool, NDArray[np.int64]], NDArray[np.float64]],
+    *,
+    most_rows: int,
+    most_games: int,
+    rng: np.random.Generator,
+) -> Scores:
+    """Return the log-odds of membership that a classifier learns from games between the models of a pool.
+
+    Parameters
+    ----------
+    pool : ModelPool
+        The models, which play the target in turn.
+    evidence : callable
+        Returns what is known about some rows if a model is the target (None for the product) and these are its shadows.
+    most_rows : int
+        Largest number of (model, record) pairs to learn from.
+    most_games : int
+        Largest number of models that play the target.
+    rng : numpy.random.Generator
+        For the rows, and the classifier.
+    """
+    n = pool.masks.shape[1]
+    each = min(n, most_rows // min(len(pool), most_games))
+    inputs, tags = [], []
+    for model, shadows in pool.games(most=most_games):
+        rows = rng.choice(n, each, replace=False)
+        inputs.append(evidence(model, shadows, rows))
+        tags.append(pool.masks[model, rows])
+    if not inputs:
+        raise InvalidInput(
+            f"the attack learns from games between models, but a pool of {len(pool)} leaves no shadows for a target; train at "
+            "least 4 models."
+        )
+    odds_of = mean_log_odds(np.concatenate(inputs), np.concatenate(tags), rng)
+    # The product is judged by as many shadows as in the games, once for each pair that is left out.
+    judged, odds = set(), np.zeros(n)
+    for model, shadows in pool.games(most=most_games):
+        if pool.pairs[model] not in judged:
+            judged.add(pool.pairs[model])
+            odds += odds_of(evidence(None, shadows, np.arange(n)))
+    odds /= len(judged)
+    # Games on k records support odds of at most k to one. Larger odds still order the records, but the
+    # probabilities claim no more.
+    largest = np.log(sum(map(len, tags)))
+    return Scores(values=odds, probabilities=expit(odds.clip(-largest, largest)))

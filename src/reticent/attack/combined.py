@@ -15,10 +15,9 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from reticent.attack._base import Challenge, Knowledge, Need, Scores
-from reticent.attack._games import mean_log_odds, nearest_records
+from reticent.attack._games import nearest_records, odds_from_games
 from reticent.pool import FLOOR, Pool, logit_of_probability
 
 __all__ = ["CombinedPool"]
@@ -62,39 +61,27 @@ class CombinedPool:
     ) -> Scores:
         """Return the log-odds of membership."""
         pool = knowledge.need_pool(self.name)
-        n = len(challenge)
         near = None
         if challenge.features is not None and self.neighbours:
             near, _ = nearest_records(
                 challenge.features, max(self.neighbours), self.most_anchors, rng
             )
-        each = min(n, self.most_rows // min(len(pool), self.most_games))
-        inputs, tags = [], []
-        for model, shadows in pool.games(most=self.most_games):
-            rows = rng.choice(n, each, replace=False)
-            answers = pool.probabilities[model].astype(np.float64)
-            inputs.append(_evidence(answers, shadows, near, self.neighbours, rows))
-            tags.append(pool.masks[model, rows])
-        odds_of = mean_log_odds(np.concatenate(inputs), np.concatenate(tags), rng)
-        # The product is judged by as many shadows as in the games, once for each pair that is left out.
-        judged, odds = set(), np.zeros(n)
-        for model, shadows in pool.games(most=self.most_games):
-            if pool.pairs[model] not in judged:
-                judged.add(pool.pairs[model])
-                odds += odds_of(
-                    _evidence(
-                        challenge.probabilities,
-                        shadows,
-                        near,
-                        self.neighbours,
-                        np.arange(n),
-                    )
-                )
-        odds /= len(judged)
-        # Games on k records support odds of at most k to one. Larger odds still order the records, but the
-        # probabilities claim no more.
-        largest = np.log(sum(map(len, tags)))
-        return Scores(values=odds, probabilities=expit(odds.clip(-largest, largest)))
+
+        def evidence(
+            model: int | None, shadows: Pool, rows: NDArray[np.int64]
+        ) -> NDArray[np.float64]:
+            answers = challenge.probabilities
+            if model is not None:
+                answers = pool.probabilities[model].astype(np.float64)
+            return _evidence(answers, shadows, near, self.neighbours, rows)
+
+        return odds_from_games(
+            pool,
+            evidence,
+            most_rows=self.most_rows,
+            most_games=self.most_games,
+            rng=rng,
+        )
 
 
 def _evidence(
