@@ -19,6 +19,7 @@ from reticent.data import table_from_frame
 from reticent.train import SGD, Network, NetworkTrainer, Training, train_many
 from reticent.train.engine import train_networks
 from reticent.train.modules import train_modules
+from reticent.train.stacking import Cohort
 
 ROWS = 4_000
 COLUMNS = 100
@@ -222,7 +223,9 @@ def _together(
 ) -> float:
     masks = _halves(models, len(X))
     started = time.process_time()
-    train_networks(X, targets, masks, range(models), recipe)
+    train_networks(
+        Cohort(inputs=X, targets=targets, masks=masks, seeds=range(models)), recipe
+    )
     steps = recipe.epochs * math.ceil(len(X) / 2 / recipe.batch) * models
     return (time.process_time() - started) / steps
 
@@ -238,7 +241,12 @@ def _modules(
 ) -> float:
     masks = _halves(models, len(X))
     started = time.process_time()
-    train_modules(make, X, targets, masks, range(models), recipe, together=together)
+    train_modules(
+        make,
+        Cohort(inputs=X, targets=targets, masks=masks, seeds=range(models)),
+        recipe,
+        together=together,
+    )
     steps = recipe.epochs * math.ceil(len(X) / 2 / recipe.batch) * models
     return (time.process_time() - started) / steps
 

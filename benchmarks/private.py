@@ -22,6 +22,7 @@ from reticent.train.private.clipping import TanhThenClip
 from reticent.train.private.modules import train_modules_privately
 from reticent.train.private.networks import train_privately
 from reticent.train.recipes import SGD, Network, PrivateModule, PrivateNetwork, Training
+from reticent.train.stacking import Cohort
 
 ROUNDS = 8  # of which the fastest counts: other work on a shared machine only adds time
 Run = Callable[[], int]  # trains, and returns how many model-steps it took
@@ -50,13 +51,23 @@ def _one_step() -> list[str]:
 
     def private(noise: str) -> Run:
         recipe = PrivateNetwork(noise=noise, optimiser=SGD(rate=0.01), **common)
-        return lambda: _count(train_privately(X, y, masks, [0], recipe), steps)
+        return lambda: _count(
+            train_privately(
+                Cohort(inputs=X, targets=y, masks=masks, seeds=[0]), recipe
+            ),
+            steps,
+        )
 
     plain = Network(optimiser=SGD(rate=0.01), **common)
     best = _fastest(
         {
             "PyTorch": lambda: _torch_loop(_perceptron(shape), X, y, batch, steps),
-            "engine": lambda: _count(train_networks(X, y, masks, [0], plain), steps),
+            "engine": lambda: _count(
+                train_networks(
+                    Cohort(inputs=X, targets=y, masks=masks, seeds=[0]), plain
+                ),
+                steps,
+            ),
             "seeded": private("seeded"),
             "secret": private("secret"),
             "Opacus ghost": lambda: _opacus(shape, X, y, batch, steps, "ghost"),
@@ -117,7 +128,11 @@ def _pool(
     def together(m: int, *, rotate: bool = False) -> Run:
         masks = np.ones((m, rows), dtype=bool)
         return lambda: _count(
-            train_privately(X, y, masks, list(range(m)), recipe, rotate=rotate),
+            train_privately(
+                Cohort(inputs=X, targets=y, masks=masks, seeds=list(range(m))),
+                recipe,
+                rotate=rotate,
+            ),
             m * steps,
         )
 
@@ -163,7 +178,10 @@ def _tanh() -> list[str]:
     best = _fastest(
         {
             "ours": lambda: _count(
-                train_privately(X, y, masks, list(range(models)), recipe),
+                train_privately(
+                    Cohort(inputs=X, targets=y, masks=masks, seeds=list(range(models))),
+                    recipe,
+                ),
                 models * steps,
             ),
             "explicit": lambda: _explicit(shape, X, y, batch, 6, clipping),
@@ -195,10 +213,19 @@ def _convolutions() -> list[str]:
                     m(), i, t, b, 6
                 ),
                 "engine": lambda m=make, i=images, t=y, k=masks, r=plain: _count(
-                    train_modules(m, i, t, k, [0], r, together=False), 6
+                    train_modules(
+                        m,
+                        Cohort(inputs=i, targets=t, masks=k, seeds=[0]),
+                        r,
+                        together=False,
+                    ),
+                    6,
                 ),
                 "ours": lambda m=make, i=images, t=y, k=masks, r=recipe: _count(
-                    train_modules_privately(m, i, t, k, [0], r), 6
+                    train_modules_privately(
+                        m, Cohort(inputs=i, targets=t, masks=k, seeds=[0]), r
+                    ),
+                    6,
                 ),
                 "Opacus": lambda m=make, i=images, t=y, b=batch: _opacus_module(
                     m(), i, t, b, 6, "hooks"

@@ -14,6 +14,7 @@ from reticent.train import SGD, PrivateModule, PrivateNetwork
 from reticent.train.private import Clip
 from reticent.train.private.modules import train_modules_privately
 from reticent.train.private.watched import Neighbours, watch_modules, watch_networks
+from reticent.train.stacking import Cohort, View
 
 RECORDS = 100
 STEPS = 30
@@ -62,20 +63,33 @@ def main() -> None:
     everyone = np.ones((1, RECORDS), dtype=bool)
     alone = cpu(
         lambda: train_modules_privately(
-            convolutional, images, targets, everyone, [0], module
+            convolutional,
+            Cohort(inputs=images, targets=targets, masks=everyone, seeds=[0]),
+            module,
         ),
         1,
     )
     watched = cpu(
-        lambda: watch_modules(convolutional, images, targets, PAIR, module, [0]), 1
+        lambda: watch_modules(
+            convolutional, View(inputs=images, targets=targets), PAIR, module, [0]
+        ),
+        1,
     )
     print("| training on 100 records, 30 full-batch steps | CPU s per run | ratio |")
     print("|---|---|---|")
     print(f"| convolutional network, not watched | {alone:.3f} | 1 |")
     print(f"| the same, watched | {watched:.3f} | {watched / alone:.2f} |")
     network = PrivateNetwork(hidden=(32,), **how)
-    single = cpu(lambda: watch_networks(rows, targets, PAIR, network, [0]), 1)
-    many = cpu(lambda: watch_networks(rows, targets, PAIR, network, range(200)), 200)
+    single = cpu(
+        lambda: watch_networks(View(inputs=rows, targets=targets), PAIR, network, [0]),
+        1,
+    )
+    many = cpu(
+        lambda: watch_networks(
+            View(inputs=rows, targets=targets), PAIR, network, range(200)
+        ),
+        200,
+    )
     print(f"| 20-32-10 network, watched one by one | {single:.4f} | 1 |")
     print(f"| the same, 200 in one pass | {many:.4f} | {many / single:.3f} |")
     print(

@@ -23,6 +23,7 @@ from reticent.account import (
     RandomisedResponse,
     Relation,
     SubsampledGaussian,
+    Terms,
 )
 from reticent.data import builtin_table, table_from_frame
 from reticent.product import FittedProduct
@@ -194,8 +195,7 @@ class Guaranteed(Secret):
         return guarantee_of(
             PrivateNetwork(epochs=1),
             rows=rows,
-            delta=1 / (10 * rows),
-            relation=Relation.ADD_REMOVE,
+            terms=Terms(delta=1 / (10 * rows)),
         )
 
 

@@ -34,6 +34,7 @@ from reticent.product.module_internals import internals_of_module
 from reticent.run import seed_for, stream, write_text
 from reticent.train.adaptation import Adaptation, train_adapted
 from reticent.train.modules import Modules, train_modules
+from reticent.train.stacking import Cohort
 
 RESULTS = Path(__file__).parent / "results.json"
 PAGE = Path("docs/experiments/domain_adaptation.md")
@@ -116,10 +117,12 @@ def trained(name: str, own: Digits, trial: int, direction: int) -> Modules:
     labels = own.flipped if name == FLIPPED else own.labels
     return train_modules(
         network,
-        inputs,
-        one_hot(labels[:PART]),
-        np.ones((1, PART), dtype=bool),
-        [seed],
+        Cohort(
+            inputs=inputs,
+            targets=one_hot(labels[:PART]),
+            masks=np.ones((1, PART), dtype=bool),
+            seeds=[seed],
+        ),
         recipe,
     )
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from reticent.attack import StructuralSimilarity, most_dissimilar_record
 from reticent.run import Store, content_of, seed_for, stream
 from reticent.train.private.watched import Neighbours, module_shares_at_start
+from reticent.train.stacking import View
 
 __all__ = ["Choice", "Digits", "choose", "read_digits"]
 
@@ -178,7 +179,11 @@ def _gradients(
     made, short = [], 0
     for start in range(STARTS):
         found = module_shares_at_start(
-            network, x, y, range(len(x)), recipe, seed=_start(start)
+            network,
+            View(inputs=x, targets=y),
+            range(len(x)),
+            recipe,
+            seed=_start(start),
         )
         own, theirs = found[: len(table)].double(), found[len(table) :].double()
         made.append(torch.cdist(own, theirs).numpy())
@@ -192,7 +197,7 @@ def _distances(digits: Digits, pair: tuple[int, int]) -> list[float]:
     made = []
     for start in range(STARTS):
         a, b = module_shares_at_start(
-            network, x, y, range(2), recipe, seed=_start(start)
+            network, View(inputs=x, targets=y), range(2), recipe, seed=_start(start)
         ).double()
         made.append(float((a - b).norm()))
     return made

@@ -34,9 +34,11 @@ from summary import cell_summary, pooled_summary, training_summary
 
 from reticent.account import Relation
 from reticent.pool import Side, Trace, Truth
+from reticent.product import Departure
 from reticent.run import Store, content_of, seed_for, write_text
 from reticent.train.private.modules import train_modules_privately
 from reticent.train.private.watched import watch_modules
+from reticent.train.stacking import Cohort, View
 
 STORE = Store(folder=Path("build/identifiability"))
 ARRAYS = dict[str, NDArray[Any]]
@@ -91,12 +93,11 @@ class Watched:
             x, y = digits.tensors(rows)
             trace, truth = watch_modules(
                 network,
-                x,
-                y,
+                View(inputs=x, targets=y),
                 neighbours,
                 recipe,
                 seeds,
-                local="pair" if cell.local else None,
+                departure=Departure(local="pair" if cell.local else None),
             )
             made = {
                 f"{s}_{p}": getattr(getattr(trace, s), p) for s in SIDES for p in PARTS
@@ -146,7 +147,11 @@ class Trained:
             x, y = digits.tensors(rows)
             everyone = np.ones((1, len(x)), dtype=bool)
             seed = seed_for(0, f"identifiability/accuracy/{self.seed}")
-            made = train_modules_privately(network, x, y, everyone, [seed], recipe)
+            made = train_modules_privately(
+                network,
+                Cohort(inputs=x, targets=y, masks=everyone, seeds=[seed]),
+                recipe,
+            )
             answers = []
             with torch.no_grad():
                 for part in torch.from_numpy(digits.x_test).split(1000):

@@ -10,6 +10,7 @@ from reticent.account import (
     Course,
     MaxPosterior,
     Relation,
+    Terms,
     analytic_noise,
     make_plan,
     renyi_of_source,
@@ -84,7 +85,7 @@ def noise_for(how: str, *, belief: float = BELIEF) -> float:
     if how == "belief":
         target = MaxPosterior(belief=belief, failure=DELTA)
         course = Course(steps=STEPS, sampling_rate=1.0)
-        return make_plan(target, course, delta=DELTA).noise_multiplier
+        return make_plan(target, course, Terms(delta=DELTA)).noise_multiplier
     return 1e-6
 
 

@@ -21,11 +21,12 @@ from page import write_page
 from settings import DELTA, SETTINGS, Setting
 
 import data
-from reticent.account import Budget, Course, Plan, make_plan
+from reticent.account import Budget, Course, Plan, Terms, make_plan
 from reticent.run import write_text
 from reticent.train import SGD, PrivateNetwork
 from reticent.train.private.clipping import Clip
 from reticent.train.private.networks import train_privately
+from reticent.train.stacking import Cohort
 
 RESULTS = Path(__file__).parent / "results.json"
 PAGE = Path("docs/experiments/private_utility.md")
@@ -39,7 +40,9 @@ def calibrated(setting: Setting) -> Plan:
     course = Course.of_epochs(
         rows=setting.rows, batch=setting.batch, epochs=setting.epochs
     )
-    return make_plan(Budget(epsilon=setting.epsilon, delta=DELTA), course, delta=DELTA)
+    return make_plan(
+        Budget(epsilon=setting.epsilon, delta=DELTA), course, Terms(delta=DELTA)
+    )
 
 
 @functools.lru_cache(maxsize=1)  # settings of one data set follow each other
@@ -74,10 +77,12 @@ def correct_answers(
     labels = torch.from_numpy(parts.y_train)
     # One model at a time: such wide inputs leave nothing to gain from a stack, which only takes more memory.
     model = train_privately(
-        torch.from_numpy(parts.x_train),
-        torch.nn.functional.one_hot(labels).float(),
-        np.ones((1, n), dtype=bool),
-        [seed],
+        Cohort(
+            inputs=torch.from_numpy(parts.x_train),
+            targets=torch.nn.functional.one_hot(labels).float(),
+            masks=np.ones((1, n), dtype=bool),
+            seeds=[seed],
+        ),
         recipe,
     )
     answers = model.probabilities(torch.from_numpy(parts.x_test))[0].argmax(axis=1)

@@ -29,6 +29,7 @@ from reticent.train import SGD
 from reticent.train.private.clipping import Tanh
 from reticent.train.private.modules import gradients_of_records, train_modules_privately
 from reticent.train.recipes import PrivateModule
+from reticent.train.stacking import Cohort
 
 RESULTS = Path(__file__).parent / "results.json"
 PAGE = Path("docs/experiments/tanh.md")
@@ -112,10 +113,12 @@ def trained(setting: Setting, pictures: data.Pictures, seed: int) -> Watch:
     n = len(pictures.x_train)
     train_modules_privately(
         watch.make,
-        pictures.x_train,
-        one_hot(pictures.y_train),
-        np.ones((1, n), dtype=bool),
-        [seed],
+        Cohort(
+            inputs=pictures.x_train,
+            targets=one_hot(pictures.y_train),
+            masks=np.ones((1, n), dtype=bool),
+            seeds=[seed],
+        ),
         recipe,
         tell=watch,
     )

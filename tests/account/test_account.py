@@ -24,6 +24,7 @@ from reticent.account import (
     RandomisedResponse,
     Relation,
     SubsampledGaussian,
+    Terms,
     advantage_of_source,
     belief_of_source,
     calibrate,
@@ -226,7 +227,7 @@ def test_the_formulas_of_the_source_promise_too_much():
 def test_a_plan_states_what_its_noise_gives():
     course = Course.of_epochs(rows=2_000, batch=100, epochs=5)
     assert course == Course(steps=100, sampling_rate=0.05)
-    plan = make_plan(MaxAdvantage(advantage=0.2), course, delta=1e-4)
+    plan = make_plan(MaxAdvantage(advantage=0.2), course, Terms(delta=1e-4))
     found = trade_off(
         PrivateTraining(
             noise_multiplier=plan.noise_multiplier, sampling_rate=0.05, steps=100

@@ -21,6 +21,7 @@ from reticent.account import (
     MaxPosterior,
     PrivateTraining,
     SubsampledGaussian,
+    Terms,
     gaussian_delta,
     make_plan,
     trade_off,
@@ -135,7 +136,7 @@ def test_a_plan_tries_little_and_prints_what_it_tried(target, monkeypatch):
         return found
 
     monkeypatch.setattr(calibrate_module, "trade_off", counted)
-    plan = make_plan(target, Course(steps=300, sampling_rate=0.02), delta=1e-5)
+    plan = make_plan(target, Course(steps=300, sampling_rate=0.02), Terms(delta=1e-5))
     fine = [(noise, excess) for noise, grid, excess in tried if grid == GRID]
     assert len(fine) <= 5
     assert len(tried) <= 15

@@ -1,6 +1,7 @@
 """A lower bound from the noise of every step: exceeds the truth seldom, and comes near it soon."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,7 +25,8 @@ from reticent.evidence import (
 from reticent.run import stream
 
 ALARM = 1e-6
-HOW = {"rate": 1.0, "relation": Relation.ADD_REMOVE, "delta": 1e-5, "level": 0.95}
+STATED = PrivateTraining(noise_multiplier=5.0, sampling_rate=1.0, steps=20)
+HOW = {"stated": STATED, "delta": 1e-5, "level": 0.95}
 
 
 def test_over_many_audits_the_bound_exceeds_the_truth_in_at_most_five_per_cent(seed):
@@ -91,21 +93,21 @@ def test_the_run_in_the_middle_counts():
 def test_sampled_steps_have_the_form_of_sampled_steps(relation, seed):
     rng, reach = stream(seed, "sampled"), 2.0 if relation == Relation.REPLACE else 1.0
     lengths = np.full((40, 50), reach / 0.8)
-    how = {**HOW, "rate": 0.1, "relation": relation}
-    found = epsilon_of_steps(lengths, rng.standard_normal((40, 50)), **how)
     stated = PrivateTraining(
         noise_multiplier=0.8, sampling_rate=0.1, steps=50, relation=relation
     )
+    how = {**HOW, "stated": stated}
+    found = epsilon_of_steps(lengths, rng.standard_normal((40, 50)), **how)
     truth = trade_off(stated).epsilon(1e-5)
     assert 0.8 * truth < found.low < truth
-    ceiling = ceiling_of_steps([reach / 0.8] * 50, runs=40, samples=2_000, **how)
+    ceiling = ceiling_of_steps(runs=40, samples=2_000, **how)
     assert 0.85 * truth < ceiling < truth
 
 
 def test_steps_that_tell_nothing_count_for_nothing():
     noise = np.tile([1.0, -1.0], (10, 10))
     lengths = np.full((10, 20), 1e-9)
-    how = {**HOW, "rate": 0.1}
+    how = {**HOW, "stated": replace(STATED, sampling_rate=0.1)}
     lengths[:, :5] = 1.0
     some = epsilon_of_steps(lengths, noise, **how).low
     assert some > 0
@@ -117,7 +119,7 @@ def test_a_scale_tells_at_every_step():
     """With sampling a shift tells only when the record takes part; a scale always."""
     noise = np.tile([1.0, -1.0], (10, 10))
     none, some = np.zeros((10, 20)), np.full((10, 20), 0.3)
-    how = {**HOW, "rate": 0.1}
+    how = {**HOW, "stated": replace(STATED, sampling_rate=0.1)}
     by_scale = epsilon_of_steps(none, noise, scales=some, **how).low
     full = epsilon_of_steps(none, noise, scales=some, **HOW).low
     assert by_scale == full > epsilon_of_steps(some, noise, **how).low

@@ -87,7 +87,7 @@ def test_twin_two_halves_are_not_as_good_as_independent_records(seed):
         d, r = rng.integers(10, size=(2, n))
         called = worst_case._cross_fitted(d, r, 10, 0.0, rng)
         made = worst_case._corrected(
-            "x", 0.0, np.zeros(1), *called, sharp=0.0, level=0.95
+            "x", 0.0, np.zeros(1), called, sharp=0.0, level=0.95
         )
         honest += made.estimate.low > 0
         plain += worst_case.vulnerability(*called, level=0.95).low > 0

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("torch", reason="the extra `torch` is not installed")
 
 import reticent
-from reticent.account import make_plan
+from reticent.account import Terms, make_plan
 from reticent.data import builtin_table, table_from_frame
 from reticent.errors import InvalidInput, InvalidSpec
 from reticent.evidence import clopper_pearson
@@ -125,7 +125,7 @@ def test_plan_and_identify_are_verbs_too(frame):
     assert planned == make_plan(
         Risk(belief=0.9).target(1000),
         reticent_course(1000, 100, 3),
-        delta=1e-4,
+        Terms(delta=1e-4),
     )
     watched = reticent.identify(frame, "ill", SMALL, runs=4, workers=1)
     assert not watched.epsilons.refuted

@@ -3,7 +3,7 @@
 import pytest
 from browser import browse, needs_chromium
 
-from reticent.account import Course, MaxAdvantage, Relation, make_plan, plan_table
+from reticent.account import Course, MaxAdvantage, Stops, Terms, make_plan, plan_table
 from reticent.report import render_plan
 
 ROWS, BATCHES, EPOCHS, RISKS = (1000, 2000), (50, 100), (1.0, 2.0), (0.1, 0.3)
@@ -13,14 +13,8 @@ ROWS, BATCHES, EPOCHS, RISKS = (1000, 2000), (50, 100), (1.0, 2.0), (0.1, 0.3)
 def page(tmp_path_factory):
     table = plan_table(
         lambda value: MaxAdvantage(advantage=value),
-        risks=RISKS,
-        rows=ROWS,
-        batches=BATCHES,
-        epochs=EPOCHS,
-        delta=1e-4,
-        relation=Relation.ADD_REMOVE,
-        prior=0.5,
-        fpr=0.001,
+        Stops(risks=RISKS, rows=ROWS, batches=BATCHES, epochs=EPOCHS),
+        Terms(delta=1e-4),
     )
     path = tmp_path_factory.mktemp("plan") / "plan.html"
     path.write_text(render_plan(table, kind="advantage", asked=(0, 0, 0, 0)))
@@ -60,7 +54,7 @@ def test_moving_sliders_shows_what_the_command_says(page, tmp_path):
         plan = make_plan(
             MaxAdvantage(advantage=risk),
             Course.of_epochs(rows=rows, batch=50, epochs=epochs),
-            delta=1e-4,
+            Terms(delta=1e-4),
         )
         assert float(shown["noise"]) == plan.noise_multiplier
         assert float(shown["epsilon"]) == pytest.approx(plan.epsilon, abs=1.001e-3)

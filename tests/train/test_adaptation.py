@@ -27,6 +27,7 @@ from reticent.train.adaptation import (
     train_adapted,
 )
 from reticent.train.modules import train_modules
+from reticent.train.stacking import Cohort
 
 FALSE_ALARM = 1e-6  # chance that correct code fails one statistical test
 
@@ -259,7 +260,11 @@ def test_without_weight_it_is_training_on_the_source():
         small, x, classes, others, Adaptation(**common, weight=0.0), 3
     )
     plain = train_modules(
-        small, x, classes, np.ones((1, len(x)), dtype=bool), [3], Training(**common)
+        small,
+        Cohort(
+            inputs=x, targets=classes, masks=np.ones((1, len(x)), dtype=bool), seeds=[3]
+        ),
+        Training(**common),
     )
     assert adapted.probabilities(others) == pytest.approx(
         plain.probabilities(others), abs=1e-6

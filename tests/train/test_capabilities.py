@@ -8,6 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
+from reticent.account import Terms
 from reticent.data import builtin_table
 from reticent.errors import InvalidSpec
 from reticent.pool import balanced_masks
@@ -137,7 +138,7 @@ def test_private_trainers_state_their_guarantee_and_can_be_watched():
     assert guarantee.holds
     assert (guarantee.delta, guarantee.relation) == (1e-4, "add/remove")
     assert guarantee == guarantee_of(
-        recipe, rows=1000, delta=1e-4, relation=trainer_relation()
+        recipe, rows=1000, terms=Terms(delta=1e-4, relation=trainer_relation())
     )
     assert not trainer.repeatable
     assert trainer.watching() is trainer

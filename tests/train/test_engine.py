@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch", reason="the extra `torch` is not installed"
 
 from reticent.train.engine import initial_parameters, train_networks
 from reticent.train.recipes import SGD, Adam, Network
-from reticent.train.stacking import batch_order
+from reticent.train.stacking import Cohort, batch_order
 
 N, D, C = 90, 7, 3
 
@@ -97,7 +97,9 @@ def test_equals_one_model_after_another(name):
     recipe = RECIPES[name]
     X, targets = data()
     masks = masks_of(4, np.random.default_rng(0))
-    made = train_networks(X, targets, masks, range(4), recipe)
+    made = train_networks(
+        Cohort(inputs=X, targets=targets, masks=masks, seeds=range(4)), recipe
+    )
     for k in range(4):
         weights, biases = loop(X, targets, masks[k], k, recipe)
         for layer, (w, b) in enumerate(zip(weights, biases, strict=True)):
@@ -110,7 +112,9 @@ def test_models_with_different_numbers_of_members(name):
     recipe = RECIPES[name]
     X, targets = data()
     masks = masks_of(3, np.random.default_rng(0), sizes=[20, 33, 70])
-    made = train_networks(X, targets, masks, range(3), recipe)
+    made = train_networks(
+        Cohort(inputs=X, targets=targets, masks=masks, seeds=range(3)), recipe
+    )
     for k in range(3):
         weights, _ = loop(X, targets, masks[k], k, recipe)
         for layer, w in enumerate(weights):
@@ -120,13 +124,15 @@ def test_models_with_different_numbers_of_members(name):
 def test_twin_another_seed_or_another_member_is_another_model():
     X, targets = data()
     masks = masks_of(2, np.random.default_rng(0))
-    one = train_networks(X, targets, masks[:1], [5], RECIPES["plain"]).weights[0][0]
-    other_seed = train_networks(X, targets, masks[:1], [6], RECIPES["plain"]).weights[
-        0
-    ][0]
-    other_mask = train_networks(X, targets, masks[1:], [5], RECIPES["plain"]).weights[
-        0
-    ][0]
+    one = train_networks(
+        Cohort(inputs=X, targets=targets, masks=masks[:1], seeds=[5]), RECIPES["plain"]
+    ).weights[0][0]
+    other_seed = train_networks(
+        Cohort(inputs=X, targets=targets, masks=masks[:1], seeds=[6]), RECIPES["plain"]
+    ).weights[0][0]
+    other_mask = train_networks(
+        Cohort(inputs=X, targets=targets, masks=masks[1:], seeds=[5]), RECIPES["plain"]
+    ).weights[0][0]
     assert not torch.allclose(one, other_seed, atol=1e-3)
     assert not torch.allclose(one, other_mask, atol=1e-3)
 
@@ -134,8 +140,14 @@ def test_twin_another_seed_or_another_member_is_another_model():
 def test_the_company_a_model_is_trained_in_does_not_matter():
     X, targets = data()
     masks = masks_of(5, np.random.default_rng(0))
-    together = train_networks(X, targets, masks, range(5), RECIPES["dropout"])
-    alone = train_networks(X, targets, masks[3:4], [3], RECIPES["dropout"])
+    together = train_networks(
+        Cohort(inputs=X, targets=targets, masks=masks, seeds=range(5)),
+        RECIPES["dropout"],
+    )
+    alone = train_networks(
+        Cohort(inputs=X, targets=targets, masks=masks[3:4], seeds=[3]),
+        RECIPES["dropout"],
+    )
     assert torch.allclose(together.weights[0][3], alone.weights[0][0], atol=1e-6)
 
 
@@ -144,7 +156,10 @@ def test_company_with_more_members_does_not_matter_either():
     X, targets = data()
     masks = masks_of(3, np.random.default_rng(0), sizes=[20, 33, 70])
     for name in ("dropout", "adam and decay"):
-        together = train_networks(X, targets, masks, range(3), RECIPES[name])
+        together = train_networks(
+            Cohort(inputs=X, targets=targets, masks=masks, seeds=range(3)),
+            RECIPES[name],
+        )
         for k in range(3):
             weights, _ = loop(X, targets, masks[k], k, RECIPES[name])
             assert torch.allclose(together.weights[0][k], weights[0], atol=2e-6)
@@ -156,7 +171,9 @@ def test_a_stranger_who_cannot_be_reckoned_with_does_no_harm():
     X[0] = torch.inf
     masks = masks_of(2, np.random.default_rng(0), sizes=[20, 33])
     masks[:, 0] = False
-    made = train_networks(X, targets, masks, range(2), RECIPES["plain"])
+    made = train_networks(
+        Cohort(inputs=X, targets=targets, masks=masks, seeds=range(2)), RECIPES["plain"]
+    )
     assert all(torch.isfinite(w).all() for w in made.weights)
 
 
@@ -166,7 +183,9 @@ def test_targets_may_be_soft_and_each_models_own():
         torch.randn(2, N, C, generator=torch.Generator().manual_seed(1)), -1
     )
     masks = masks_of(2, np.random.default_rng(0))
-    made = train_networks(X, own, masks, range(2), RECIPES["plain"])
+    made = train_networks(
+        Cohort(inputs=X, targets=own, masks=masks, seeds=range(2)), RECIPES["plain"]
+    )
     for k in range(2):
         weights, _ = loop(X, own[k], masks[k], k, RECIPES["plain"])
         assert torch.allclose(made.weights[0][k], weights[0], atol=2e-6)
@@ -178,7 +197,15 @@ def test_each_model_sees_its_own_standardisation():
     centres = torch.stack([X[mask].mean(0) for mask in masks])
     scales = torch.stack([X[mask].std(0) for mask in masks])
     made = train_networks(
-        X, targets, masks, range(2), RECIPES["plain"], centres=centres, scales=scales
+        Cohort(
+            inputs=X,
+            targets=targets,
+            masks=masks,
+            seeds=range(2),
+            centres=centres,
+            scales=scales,
+        ),
+        RECIPES["plain"],
     )
     for k in range(2):
         seen = (X - centres[k]) / scales[k]
@@ -192,7 +219,9 @@ def test_it_learns_and_its_answers_are_probabilities():
     targets = torch.nn.functional.one_hot((X[:, 0] > 0).long(), 2).float()
     masks = masks_of(3, np.random.default_rng(0))
     recipe = Network(hidden=(16,), epochs=60, batch=16, optimiser=Adam(rate=0.01))
-    p = train_networks(X, targets, masks, range(3), recipe).probabilities(X)
+    p = train_networks(
+        Cohort(inputs=X, targets=targets, masks=masks, seeds=range(3)), recipe
+    ).probabilities(X)
     assert p.shape == (3, N, 2)
     assert p.sum(axis=2) == pytest.approx(np.ones((3, N)), abs=1e-5)
     right = p.argmax(axis=2) == targets.argmax(1).numpy()
@@ -206,8 +235,19 @@ def test_bad_recipes_and_masks_are_refused():
     with pytest.raises(InvalidInput, match="dropout"):
         Network(dropout=1.0)
     with pytest.raises(InvalidInput, match="do not fit"):
-        train_networks(X, targets, np.ones((2, N), bool), [1], Network())
+        train_networks(
+            Cohort(inputs=X, targets=targets, masks=np.ones((2, N), bool), seeds=[1]),
+            Network(),
+        )
     with pytest.raises(InvalidInput, match="no member"):
-        train_networks(X, targets, np.zeros((1, N), bool), [1], Network())
+        train_networks(
+            Cohort(inputs=X, targets=targets, masks=np.zeros((1, N), bool), seeds=[1]),
+            Network(),
+        )
     with pytest.raises(InvalidInput, match=r"targets of shape \(45, 3\) do not fit"):
-        train_networks(X, targets[:45], np.ones((1, N), bool), [1], Network())
+        train_networks(
+            Cohort(
+                inputs=X, targets=targets[:45], masks=np.ones((1, N), bool), seeds=[1]
+            ),
+            Network(),
+        )

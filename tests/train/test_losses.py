@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from reticent.account import Relation
+from reticent.account import Terms
 from reticent.errors import InvalidInput, InvalidSpec
 from reticent.train import (
     SGD,
@@ -31,7 +31,7 @@ from reticent.train.private.modules import (
     gradients_of_records,
     train_modules_privately,
 )
-from reticent.train.stacking import batch_order
+from reticent.train.stacking import Cohort, batch_order
 
 N, D, C = 60, 7, 3
 EXACT = 5e-6  # sums of float32 in another order
@@ -140,7 +140,8 @@ def test_training_equals_the_loop_by_hand(name, together):
     X, targets = data()
     recipe = Training(epochs=4, batch=16, optimiser=SGD(rate=0.2, momentum=0.5), **options)  # fmt: skip
     masks = np.random.default_rng(0).random((2, N)) < 0.5
-    fit = functools.partial(train_modules, small, X, targets, masks, [3, 4], recipe)
+    cohort = Cohort(inputs=X, targets=targets, masks=masks, seeds=[3, 4])
+    fit = functools.partial(train_modules, small, cohort, recipe)
     if name == "branching" and together:
         with pytest.raises(InvalidInput, match=r"cannot stack .* and its loss"):
             fit(together=True)
@@ -205,7 +206,9 @@ def test_private_training_follows_the_loss():
 
     def answers(**more):
         recipe = PrivateModule("a:b", **options, **more)
-        made = train_modules_privately(small, X, targets, masks, [5], recipe)
+        made = train_modules_privately(
+            small, Cohort(inputs=X, targets=targets, masks=masks, seeds=[5]), recipe
+        )
         return made.probabilities(X)[0]
 
     plain, other = answers(), answers(loss="losses_for_a_test:focal")
@@ -229,7 +232,9 @@ def test_a_loss_that_is_not_of_each_record_alone_is_refused(loss, why):
     masks = np.ones((1, N), dtype=bool)
     recipe = Training(epochs=1, loss=f"losses_for_a_test:{loss}")
     with pytest.raises(InvalidInput, match=why):
-        train_modules(small, X, targets, masks, [0], recipe)
+        train_modules(
+            small, Cohort(inputs=X, targets=targets, masks=masks, seeds=[0]), recipe
+        )
 
 
 @pytest.mark.parametrize(
@@ -292,7 +297,7 @@ def test_the_text_of_a_recipe_names_its_loss(kind, own_code):
 
 
 def test_a_promise_tells_of_the_loss():
-    options = {"rows": 100, "delta": 1e-4, "relation": Relation.ADD_REMOVE}
+    options = {"rows": 100, "terms": Terms(delta=1e-4)}
     recipe = PrivateModule("a:b", batch=10, epochs=1)
     plain = guarantee_of(recipe, **options)
     own = guarantee_of(PrivateModule("a:b", batch=10, epochs=1, loss="c:d"), **options)

@@ -1,6 +1,7 @@
 """Modules of the user: stacked or one by one, they equal the plain PyTorch loop."""
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from reticent.train import (
     Training,
 )
 from reticent.train.modules import train_modules
-from reticent.train.stacking import batch_order
+from reticent.train.stacking import Cohort, batch_order
 
 N, D, C = 60, 7, 3
 EXACT = 5e-6  # sums of float32 in another order
@@ -168,7 +169,12 @@ RECIPES = {
 def test_equals_the_plain_loop(name, make, together):
     X, targets = data((2, 6, 6) if make is convolving else (D,))
     masks, recipe = masks_of([20, 33, 50]), RECIPES[name]
-    made = train_modules(make, X, targets, masks, range(3), recipe, together=together)
+    made = train_modules(
+        make,
+        Cohort(inputs=X, targets=targets, masks=masks, seeds=range(3)),
+        recipe,
+        together=together,
+    )
     assert made.together is together
     for k in range(3):
         expected = naive(make, X, targets, masks[k], k, recipe)
@@ -179,7 +185,12 @@ def test_equals_the_plain_loop(name, make, together):
 def test_twin_decay_of_every_parameter_is_another_model(together):
     X, targets = data()
     masks, recipe = masks_of([30]), RECIPES["decay"]
-    made = train_modules(tabular, X, targets, masks, [0], recipe, together=together)
+    made = train_modules(
+        tabular,
+        Cohort(inputs=X, targets=targets, masks=masks, seeds=[0]),
+        recipe,
+        together=together,
+    )
     wrong = naive(tabular, X, targets, masks[0], 0, recipe, decay_all=True)
     assert differ(parameters(made, 0), wrong) > 100 * EXACT
 
@@ -190,7 +201,10 @@ def test_twin_models_share_nothing_but_their_seed(together):
     X, targets = data()
     masks, recipe = np.repeat(masks_of([30]), 3, axis=0), RECIPES["plain"]
     made = train_modules(
-        dropping, X, targets, masks, [5, 5, 6], recipe, together=together
+        dropping,
+        Cohort(inputs=X, targets=targets, masks=masks, seeds=[5, 5, 6]),
+        recipe,
+        together=together,
     )
     same, again, other = (parameters(made, k) for k in range(3))
     assert differ(same, again) < EXACT
@@ -211,7 +225,10 @@ def test_dropout_is_each_models_own():
     masks = np.ones((2, N), dtype=bool)
     recipe = Training(epochs=1, batch=N, optimiser=SGD(rate=0.1))
     made = train_modules(
-        constant_start, X, targets, masks, [1, 2], recipe, together=True
+        constant_start,
+        Cohort(inputs=X, targets=targets, masks=masks, seeds=[1, 2]),
+        recipe,
+        together=True,
     )
     assert differ(parameters(made, 0), parameters(made, 1)) > 100 * EXACT
 
@@ -230,12 +247,18 @@ def test_company_does_not_matter(sizes, batch, name):
     masks = masks_of(sizes)
     seeds = range(len(sizes))
     all_of_them = train_modules(
-        dropping, X, targets, masks, seeds, recipe, together=True
+        dropping,
+        Cohort(inputs=X, targets=targets, masks=masks, seeds=seeds),
+        recipe,
+        together=True,
     )
     for k in seeds:
         for together in (True, False):
             alone = train_modules(
-                dropping, X, targets, masks[k : k + 1], [k], recipe, together=together
+                dropping,
+                Cohort(inputs=X, targets=targets, masks=masks[k : k + 1], seeds=[k]),
+                recipe,
+                together=together,
             )
             assert differ(parameters(all_of_them, k), parameters(alone, 0)) < 1e-4
 
@@ -247,7 +270,12 @@ def test_targets_may_be_soft_and_each_models_own(together):
         torch.randn(2, N, C, generator=torch.Generator().manual_seed(1)), -1
     )
     masks, recipe = masks_of([25, 40]), RECIPES["plain"]
-    made = train_modules(tabular, X, own, masks, range(2), recipe, together=together)
+    made = train_modules(
+        tabular,
+        Cohort(inputs=X, targets=own, masks=masks, seeds=range(2)),
+        recipe,
+        together=together,
+    )
     for k in range(2):
         expected = naive(tabular, X, own[k], masks[k], k, recipe)
         assert differ(parameters(made, k), expected) < EXACT
@@ -263,14 +291,16 @@ def test_each_model_sees_its_own_standardisation(together):
     scales = torch.stack([X[mask].std(0) for mask in masks])
     made = train_modules(
         tabular,
-        X,
-        targets,
-        masks,
-        range(2),
+        Cohort(
+            inputs=X,
+            targets=targets,
+            masks=masks,
+            seeds=range(2),
+            centres=centres,
+            scales=scales,
+        ),
         recipe,
         together=together,
-        centres=centres,
-        scales=scales,
     )
     for k in range(2):
         seen = (X - centres[k]) / scales[k]
@@ -281,7 +311,9 @@ def test_each_model_sees_its_own_standardisation(together):
 def test_batch_norm_is_trained_one_by_one_and_answers_with_its_averages():
     X, targets = data()
     masks, recipe = masks_of([32, 33]), RECIPES["plain"]  # 33: a last batch of one
-    made = train_modules(normed, X, targets, masks, range(2), recipe)
+    made = train_modules(
+        normed, Cohort(inputs=X, targets=targets, masks=masks, seeds=range(2)), recipe
+    )
     assert not made.together
     assert not made.stackable
     assert "'1' is a BatchNorm1d, which mixes" in made.why
@@ -296,7 +328,11 @@ def test_batch_norm_is_trained_one_by_one_and_answers_with_its_averages():
 def test_convolutions_and_large_layers_are_faster_one_by_one():
     X, targets = data((2, 6, 6))
     recipe = Training(epochs=1)
-    made = train_modules(convolving, X, targets, masks_of([9]), [0], recipe)
+    made = train_modules(
+        convolving,
+        Cohort(inputs=X, targets=targets, masks=masks_of([9]), seeds=[0]),
+        recipe,
+    )
     assert (made.together, made.stackable) == (False, True)
     assert "convolutions" in made.why
     X, targets = data()
@@ -304,7 +340,9 @@ def test_convolutions_and_large_layers_are_faster_one_by_one():
     def wide():
         return nn.Sequential(nn.Linear(D, 20_000), nn.Linear(20_000, C))
 
-    made = train_modules(wide, X, targets, masks_of([9]), [0], recipe)
+    made = train_modules(
+        wide, Cohort(inputs=X, targets=targets, masks=masks_of([9]), seeds=[0]), recipe
+    )
     assert (made.together, made.stackable) == (False, True)
     assert "million operations" in made.why
 
@@ -411,12 +449,24 @@ def test_what_cannot_be_stacked_is_refused_or_trained_one_by_one(name):
     X, targets = data()
     masks, recipe = masks_of([20, 33]), RECIPES["plain"]
     with pytest.raises(InvalidInput, match=f"{message}.*together=False"):
-        train_modules(make, X, targets, masks, range(2), recipe, together=True)
+        train_modules(
+            make,
+            Cohort(inputs=X, targets=targets, masks=masks, seeds=range(2)),
+            recipe,
+            together=True,
+        )
     state = torch.get_rng_state()
-    made = train_modules(make, X, targets, masks, range(2), recipe)
+    made = train_modules(
+        make, Cohort(inputs=X, targets=targets, masks=masks, seeds=range(2)), recipe
+    )
     assert torch.equal(state, torch.get_rng_state())  # others draw what they would have
     assert (made.together, made.stackable) == (False, False)
-    again = train_modules(make, X, targets, masks[1:], [1], recipe, together=False)
+    again = train_modules(
+        make,
+        Cohort(inputs=X, targets=targets, masks=masks[1:], seeds=[1]),
+        recipe,
+        together=False,
+    )
     assert again.why == made.why
     assert differ(parameters(made, 1), parameters(again, 0)) == 0
     assert made.probabilities(X).shape == (2, N, C)
@@ -427,12 +477,19 @@ def test_recurrent_layers_can_be_stacked(kind):
     X, targets = data()
     make = functools.partial(Recurring, kind)
     masks, recipe = masks_of([20, 33]), RECIPES["adam"]
-    made = train_modules(make, X, targets, masks, range(2), recipe, together=True)
+    made = train_modules(
+        make,
+        Cohort(inputs=X, targets=targets, masks=masks, seeds=range(2)),
+        recipe,
+        together=True,
+    )
     for k in range(2):
         expected = naive(make, X, targets, masks[k], k, recipe)
         assert differ(parameters(made, k), expected) < 1e-4
     if kind is nn.LSTM:
-        chosen = train_modules(make, X, targets, masks, range(2), recipe)
+        chosen = train_modules(
+            make, Cohort(inputs=X, targets=targets, masks=masks, seeds=range(2)), recipe
+        )
         assert not chosen.together
         assert "loops over the models" in chosen.why
 
@@ -450,8 +507,18 @@ def test_lazy_and_tied_layers_are_initialised_from_the_seed():
 
     X, targets = data()
     masks, recipe = masks_of([20, 33]), RECIPES["momentum"]
-    stacked = train_modules(Tied, X, targets, masks, range(2), recipe, together=True)
-    single = train_modules(Tied, X, targets, masks, range(2), recipe, together=False)
+    stacked = train_modules(
+        Tied,
+        Cohort(inputs=X, targets=targets, masks=masks, seeds=range(2)),
+        recipe,
+        together=True,
+    )
+    single = train_modules(
+        Tied,
+        Cohort(inputs=X, targets=targets, masks=masks, seeds=range(2)),
+        recipe,
+        together=False,
+    )
     for k in range(2):
         assert differ(parameters(stacked, k), parameters(single, k)) < EXACT
         module = stacked.modules[k]
@@ -463,7 +530,9 @@ def test_modules_come_back_as_they_were_made_and_learn():
     targets = nn.functional.one_hot((X[:, 0] > 0).long(), C).float()
     masks = masks_of([40, 40])
     recipe = Training(epochs=60, batch=16, optimiser=Adam(rate=0.01))
-    made = train_modules(dropping, X, targets, masks, range(2), recipe)
+    made = train_modules(
+        dropping, Cohort(inputs=X, targets=targets, masks=masks, seeds=range(2)), recipe
+    )
     assert made.together
     assert len(made) == 2
     assert [type(layer).__name__ for layer in made.modules[0]] == [
@@ -483,19 +552,18 @@ def test_modules_come_back_as_they_were_made_and_learn():
 
 def test_bad_modules_recipes_and_shapes_are_refused():
     X, targets = data()
-    train = functools.partial(
-        train_modules, masks=masks_of([9]), seeds=[0], recipe=Training(epochs=1)
-    )
+    cohort = Cohort(inputs=X, targets=targets, masks=masks_of([9]), seeds=[0])
+    train = functools.partial(train_modules, recipe=Training(epochs=1))
     with pytest.raises(InvalidInput, match="make returns a dict"):
-        train(dict, X, targets)
+        train(dict, cohort)
     with pytest.raises(InvalidInput, match=r"shape \(3, 8\).*where \(3, 3\) was"):
-        train(lambda: nn.Linear(D, 8), X, targets)
+        train(lambda: nn.Linear(D, 8), cohort)
     with pytest.raises(InvalidInput, match="no parameter that is trained"):
-        train(nn.Flatten, X, targets)
+        train(nn.Flatten, cohort)
     with pytest.raises(InvalidInput, match="targets of shape"):
-        train(tabular, X, targets[:5])
+        train(tabular, replace(cohort, targets=targets[:5]))
     with pytest.raises(InvalidInput, match="do not fit 2 seeds"):
-        train(tabular, X, targets, seeds=[0, 1])
+        train(tabular, replace(cohort, seeds=[0, 1]))
     with pytest.raises(InvalidInput, match="must be at least 1"):
         Training(batch=0)
     with pytest.raises(InvalidInput, match="l2 must be at least 0, got -1"):
@@ -504,7 +572,6 @@ def test_bad_modules_recipes_and_shapes_are_refused():
     with pytest.raises(InvalidInput, match="differ in their parameters"):
         train(
             lambda: nn.Sequential(nn.Linear(D, w := next(widths)), nn.Linear(w, C)),
-            X,
-            targets,
+            cohort,
             together=True,
         )

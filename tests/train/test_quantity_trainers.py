@@ -26,6 +26,7 @@ from reticent.train import (
     train_many,
 )
 from reticent.train.engine import initial_parameters, train_networks
+from reticent.train.stacking import Cohort
 
 
 def table(n: int = 120, seed: int = 42, origin: float = 1e6) -> Table:
@@ -156,7 +157,10 @@ def test_steps_are_those_of_automatic_differentiation(optimiser):
         quantity=True,
     )
     # One batch holds all members, so their order does not matter.
-    trained = train_networks(x, y, np.ones((1, n), dtype=bool), [7], recipe)
+    trained = train_networks(
+        Cohort(inputs=x, targets=y, masks=np.ones((1, n), dtype=bool), seeds=[7]),
+        recipe,
+    )
     weights, biases = initial_parameters([d, 5, 1], torch.Generator().manual_seed(7))
     layers = [p.clone().requires_grad_() for p in (*weights, *biases)]
     follow = (

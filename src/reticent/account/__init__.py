@@ -21,7 +21,7 @@ from reticent.account.mechanisms import (
     Relation,
     SubsampledGaussian,
 )
-from reticent.account.plan import Course, Plan, SourceFormulas, make_plan
+from reticent.account.plan import Course, Plan, SourceFormulas, Terms, make_plan
 from reticent.account.renyi import renyi_epsilon
 from reticent.account.source import (
     advantage_of_source,
@@ -35,6 +35,7 @@ from reticent.account.table import (
     FALSE_RATES,
     Curves,
     PlanTable,
+    Stops,
     curves_of,
     plan_table,
 )
@@ -71,8 +72,10 @@ __all__ = [
     "RandomisedResponse",
     "Relation",
     "SourceFormulas",
+    "Stops",
     "SubsampledGaussian",
     "Target",
+    "Terms",
     "TradeOff",
     "advantage_of_source",
     "analytic_noise",

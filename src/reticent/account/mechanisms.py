@@ -13,9 +13,9 @@ References
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from dp_accounting.pld import common
@@ -116,6 +116,7 @@ class Laplace:
         Scale of the noise over the L1 sensitivity; epsilon is its inverse.
     """
 
+    sampled: ClassVar[bool] = False  # whether a record takes part by chance
     noise_multiplier: float
     relation: Relation = Relation.ADD_REMOVE
 
@@ -129,6 +130,11 @@ class Laplace:
             value_discretization_interval=grid,
         )
 
+    def group_loss(self, size: int, grid: float) -> Loss:
+        """Return the privacy loss distribution for a group of records."""
+        wider = replace(self, noise_multiplier=self.noise_multiplier / size)
+        return wider.loss(grid)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian:
@@ -141,6 +147,7 @@ class Gaussian:
         sensitivity is twice as large, and the guarantee is weaker.
     """
 
+    sampled: ClassVar[bool] = False  # whether a record takes part by chance
     noise_multiplier: float
     relation: Relation = Relation.ADD_REMOVE
 
@@ -196,6 +203,11 @@ class Gaussian:
     def loss(self, grid: float) -> Loss:
         """Return the privacy loss distribution."""
         return sampled_loss(1 / self.mu, 1.0, grid, replace=False)
+
+    def group_loss(self, size: int, grid: float) -> Loss:
+        """Return the privacy loss distribution for a group of records."""
+        wider = replace(self, noise_multiplier=self.noise_multiplier / size)
+        return wider.loss(grid)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,6 +302,7 @@ class SubsampledGaussian:
         Probability that a record takes part, in (0, 1].
     """
 
+    sampled: ClassVar[bool] = True  # whether a record takes part by chance
     noise_multiplier: float
     sampling_rate: float
     relation: Relation = Relation.ADD_REMOVE
@@ -309,6 +322,19 @@ class SubsampledGaussian:
             self.sampling_rate,
             grid,
             replace=self.relation == Relation.REPLACE,
+        )
+
+    def group_loss(self, size: int, grid: float) -> Loss:
+        """Return the privacy loss distribution of one step for a group of records."""
+        # A binomial number of the group's records takes part in each step: a mixture of shifts.
+        counts = range(size + 1)
+        return pld.from_mixture_gaussian_mechanism(
+            self.noise_multiplier,
+            sensitivities=[float(k) for k in counts],
+            sampling_probs=[
+                float(binom.pmf(k, size, self.sampling_rate)) for k in counts
+            ],
+            value_discretization_interval=grid,
         )
 
 
@@ -390,6 +416,7 @@ class PrivateTraining:
         Number of steps.
     """
 
+    sampled: ClassVar[bool] = True  # whether a record takes part by chance
     noise_multiplier: float
     sampling_rate: float
     steps: int
@@ -415,6 +442,13 @@ class PrivateTraining:
         """Return the privacy loss distribution of all steps."""
         return _repeated(self._step(), self.steps, grid)
 
+    def group_loss(self, size: int, grid: float) -> Loss:
+        """Return the privacy loss distribution of all steps for a group of records."""
+        step = SubsampledGaussian(
+            noise_multiplier=self.noise_multiplier, sampling_rate=self.sampling_rate
+        ).group_loss(size, grid)
+        return step.self_compose(self.steps) if self.steps > 1 else step
+
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
@@ -436,8 +470,7 @@ class Group:
             raise InvalidInput(
                 f"the size of a group must be at least 1, got {self.size}."
             )
-        sampled = isinstance(self.mechanism, SubsampledGaussian | PrivateTraining)
-        if sampled and self.size > 1:
+        if self.mechanism.sampled and self.size > 1:
             _only(self.relation, Relation.ADD_REMOVE, "a group under sampling")
 
     @property
@@ -447,25 +480,7 @@ class Group:
 
     def loss(self, grid: float) -> Loss:
         """Return the privacy loss distribution for the whole group."""
-        one = self.mechanism
-        if isinstance(one, Laplace | Gaussian):
-            wider = type(one)(
-                noise_multiplier=one.noise_multiplier / self.size,
-                relation=one.relation,
-            )
-            return wider.loss(grid)
-        # A binomial number of the group's records takes part in each step: a mixture of shifts.
-        counts = range(self.size + 1)
-        step = pld.from_mixture_gaussian_mechanism(
-            one.noise_multiplier,
-            sensitivities=[float(k) for k in counts],
-            sampling_probs=[
-                float(binom.pmf(k, self.size, one.sampling_rate)) for k in counts
-            ],
-            value_discretization_interval=grid,
-        )
-        times = one.steps if isinstance(one, PrivateTraining) else 1
-        return step.self_compose(times) if times > 1 else step
+        return self.mechanism.group_loss(self.size, grid)
 
 
 def _repeated(mechanism: Mechanism, times: int, grid: float) -> Loss:

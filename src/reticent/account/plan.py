@@ -11,7 +11,7 @@ from reticent.account.targets import Target
 from reticent.account.tradeoff import TradeOff, trade_off
 from reticent.errors import InvalidInput
 
-__all__ = ["Course", "Plan", "SourceFormulas", "make_plan"]
+__all__ = ["Course", "Plan", "SourceFormulas", "Terms", "make_plan"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +60,28 @@ class Course:
         # small term keeps a whole number of steps from being rounded up because of floating-point error.
         steps = math.ceil(epochs * rows / batch - 1e-9)
         return cls(steps=steps, sampling_rate=batch / rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """The terms in which a guarantee is stated.
+
+    Parameters
+    ----------
+    delta : float
+        The delta at which epsilon and the belief are stated, in (0, 1).
+    relation : Relation
+        When two tables are neighbours.
+    prior : float
+        Belief before the release.
+    fpr : float
+        False-positive rate at which the true-positive rate is stated.
+    """
+
+    delta: float
+    relation: Relation = Relation.ADD_REMOVE
+    prior: float = 0.5
+    fpr: float = 0.001
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,16 +142,7 @@ class Plan:
     comparison: SourceFormulas
 
 
-def make_plan(
-    target: Target,
-    course: Course,
-    *,
-    delta: float,
-    relation: Relation = Relation.ADD_REMOVE,
-    prior: float = 0.5,
-    fpr: float = 0.001,
-    grid: float | None = None,
-) -> Plan:
+def make_plan(target: Target, course: Course, terms: Terms) -> Plan:
     """Return the training with the least noise that meets a target, and everything it guarantees.
 
     Parameters
@@ -138,41 +151,18 @@ def make_plan(
         The limit to meet.
     course : Course
         Steps and sampling rate.
-    delta : float
-        The delta at which epsilon and the belief are stated, in (0, 1).
-    relation : Relation
-        When two tables are neighbours.
-    prior : float
-        Belief before the release.
-    fpr : float
-        False-positive rate at which the true-positive rate is stated.
-    grid : float, optional
-        Width of a cell of the privacy loss; as fine as the training needs if not given.
+    terms : Terms
+        Delta, relation, prior and false-positive rate at which guarantees are stated.
     """
-    return plan_and_guarantee(
-        target,
-        course,
-        delta=delta,
-        relation=relation,
-        prior=prior,
-        fpr=fpr,
-        grid=grid,
-    )[0]
+    return plan_and_guarantee(target, course, terms)[0]
 
 
 def plan_and_guarantee(
-    target: Target,
-    course: Course,
-    *,
-    delta: float,
-    relation: Relation,
-    prior: float,
-    fpr: float,
-    grid: float | None = None,
+    target: Target, course: Course, terms: Terms
 ) -> tuple[Plan, TradeOff]:
     """Return the plan of :func:`make_plan` and the trade-off curve that it was read from."""
 
-    def training(noise: float, under: Relation = relation) -> PrivateTraining:
+    def training(noise: float, under: Relation = terms.relation) -> PrivateTraining:
         return PrivateTraining(
             noise_multiplier=noise,
             sampling_rate=course.sampling_rate,
@@ -182,33 +172,24 @@ def plan_and_guarantee(
 
     # The search rounds as the plan does, so that the printed noise is one that was evaluated.
     unrounded, guarantee = least_noise(
-        target, lambda noise: training(rounded_up(noise)), grid=grid
+        target, lambda noise: training(rounded_up(noise))
     )
     noise = rounded_up(unrounded)
-    other = next(r for r in Relation if r != relation)
-    plan = describe(
-        target.words,
-        training(noise),
-        guarantee,
-        epsilon_other=trade_off(training(noise, other), grid=grid).epsilon(delta),
-        delta=delta,
-        prior=prior,
-        fpr=fpr,
-    )
+    other = next(r for r in Relation if r != terms.relation)
+    epsilon_other = trade_off(training(noise, other)).epsilon(terms.delta)
+    plan = _described(target.words, training(noise), guarantee, epsilon_other, terms)
     return plan, guarantee
 
 
-def describe(
+def _described(
     target: str,
     training: PrivateTraining,
     guarantee: TradeOff,
-    *,
     epsilon_other: float,
-    delta: float,
-    prior: float,
-    fpr: float,
+    terms: Terms,
 ) -> Plan:
     """Return the plan of a training, with every statement read from its guarantee."""
+    delta, prior, fpr = terms.delta, terms.prior, terms.fpr
     epsilon = guarantee.epsilon(delta)
     plain = training.relation == Relation.ADD_REMOVE
     return Plan(

@@ -8,13 +8,12 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.account.mechanisms import Relation
-from reticent.account.plan import Course, Plan, plan_and_guarantee
+from reticent.account.plan import Course, Plan, Terms, plan_and_guarantee
 from reticent.account.targets import Target
 from reticent.account.tradeoff import TradeOff
 from reticent.errors import InvalidInput
 
-__all__ = ["Curves", "PlanTable", "curves_of", "plan_table"]
+__all__ = ["Curves", "PlanTable", "Stops", "curves_of", "plan_table"]
 
 # The page holds these for every stop of the sliders: enough points for a smooth curve, few enough for a small file.
 # False-positive rates are spaced evenly on the logarithmic axis; beliefs are closer near 1, where they matter most.
@@ -45,12 +44,22 @@ class Curves:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Stops:
+    """The stops of each slider."""
+
+    risks: Sequence[float]
+    rows: Sequence[int]
+    batches: Sequence[int]
+    epochs: Sequence[float]
+
+
+@dataclass(frozen=True, kw_only=True)
 class PlanTable:
     """Plans for every combination of stops.
 
     Parameters
     ----------
-    risks, rows, batches, epochs : tuple of float
+    stops : Stops
         The stops of each slider.
     plans : tuple of Plan or None
         Plans in the order of the stops, where the last slider varies fastest; None where a batch exceeds the rows.
@@ -58,26 +67,13 @@ class PlanTable:
         Curves of each plan.
     """
 
-    risks: tuple[float, ...]
-    rows: tuple[int, ...]
-    batches: tuple[int, ...]
-    epochs: tuple[float, ...]
+    stops: Stops
     plans: tuple[Plan | None, ...]
     curves: tuple[Curves | None, ...]
 
 
 def plan_table(
-    target: Callable[[float], Target],
-    *,
-    risks: Sequence[float],
-    rows: Sequence[int],
-    batches: Sequence[int],
-    epochs: Sequence[float],
-    delta: float,
-    relation: Relation,
-    prior: float,
-    fpr: float,
-    workers: int = 1,
+    target: Callable[[float], Target], stops: Stops, terms: Terms, *, workers: int = 1
 ) -> PlanTable:
     """Return an exact plan for every combination of stops.
 
@@ -85,44 +81,45 @@ def plan_table(
     ----------
     target : callable
         Maps a risk to the target.
-    risks, rows, batches, epochs : sequence
+    stops : Stops
         The stops of each slider.
-    delta, relation, prior, fpr
+    terms : Terms
         As in :func:`make_plan`.
     workers : int
         Number of processes.
     """
-    stops = list(itertools.product(risks, rows, batches, epochs))
-    if not stops:
+    places = list(
+        itertools.product(stops.risks, stops.rows, stops.batches, stops.epochs)
+    )
+    if not places:
         raise InvalidInput(
             "every slider needs at least one stop: pass at least one risk, row count, batch and number of epochs."
         )
     # A training is determined by steps and rate, so many combinations share one plan.
     courses = [
         None if b > n else Course.of_epochs(rows=n, batch=b, epochs=e)
-        for _, n, b, e in stops
+        for _, n, b, e in places
     ]
     wanted = sorted(
         {
             (risk, c.steps, c.sampling_rate)
-            for (risk, *_), c in zip(stops, courses, strict=True)
+            for (risk, *_), c in zip(places, courses, strict=True)
             if c
         }
     )
     results = joblib.Parallel(n_jobs=workers)(
-        joblib.delayed(_planned)(target(risk), steps, rate, delta, relation, prior, fpr)
+        joblib.delayed(_planned)(
+            target(risk), Course(steps=steps, sampling_rate=rate), terms
+        )
         for risk, steps, rate in wanted
     )
     plans = dict(zip(wanted, results, strict=True))
     entries = [
         plans[risk, c.steps, c.sampling_rate] if c else (None, None)
-        for (risk, *_), c in zip(stops, courses, strict=True)
+        for (risk, *_), c in zip(places, courses, strict=True)
     ]
     return PlanTable(
-        risks=tuple(risks),
-        rows=tuple(rows),
-        batches=tuple(batches),
-        epochs=tuple(epochs),
+        stops=stops,
         plans=tuple(plan for plan, _ in entries),
         curves=tuple(curves for _, curves in entries),
     )
@@ -153,21 +150,6 @@ def curves_of(found: TradeOff, *, prior: float) -> Curves:
     )
 
 
-def _planned(
-    target: Target,
-    steps: int,
-    rate: float,
-    delta: float,
-    relation: Relation,
-    prior: float,
-    fpr: float,
-) -> tuple[Plan, Curves]:
-    plan, guarantee = plan_and_guarantee(
-        target,
-        Course(steps=steps, sampling_rate=rate),
-        delta=delta,
-        relation=relation,
-        prior=prior,
-        fpr=fpr,
-    )
-    return plan, curves_of(guarantee, prior=prior)
+def _planned(target: Target, course: Course, terms: Terms) -> tuple[Plan, Curves]:
+    plan, guarantee = plan_and_guarantee(target, course, terms)
+    return plan, curves_of(guarantee, prior=terms.prior)

@@ -1,20 +1,28 @@
 """The neighbours and the classifier of attacks that learn from games between the models of a pool."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
+from reticent.attack._base import Scores
 from reticent.attack.boost import Boosting, LogOdds
 from reticent.errors import InvalidInput
 from reticent.pool import ModelPool, record_blocks
 from reticent.run import one_thread
 
-__all__ = ["Neighbours", "learnable_games", "mean_log_odds", "nearest_records"]
+__all__ = ["Neighbours", "mean_log_odds", "nearest_records", "odds_from_games"]
+
+# What is known about some records if a model (None for the product) is the target and the chosen models are its shadows.
+EvidenceOf = Callable[
+    [int | None, NDArray[np.bool_], NDArray[np.int64]], NDArray[np.float64]
+]
 
 # Small trees, because the smooth classifier beside them already follows what is common to all records.
 STEPS = Boosting(steps=100, rate=0.06, leaves=8, leaf_share=0.002, leaf_rows=20)
@@ -76,25 +84,6 @@ def nearest_records(
     return Neighbours(anchors=anchors, places=nearest, distance=distance)
 
 
-def learnable_games(
-    pool: ModelPool, attack: str, *, most: int
-) -> list[tuple[int, NDArray[np.bool_]]]:
-    """Return the models that play the target and which models are their shadows, if there are any.
-
-    Raises
-    ------
-    InvalidInput
-        If the pool is too small for a game.
-    """
-    games = list(pool.shadows(most=most))
-    if not games:
-        raise InvalidInput(
-            f"the attack {attack!r} learns from games between models, but a pool of {len(pool)} leaves no shadows for "
-            "a target; train at least 4 models."
-        )
-    return games
-
-
 def mean_log_odds(
     inputs: NDArray[np.float64], tags: NDArray[np.bool_], rng: np.random.Generator
 ) -> LogOdds:
@@ -120,3 +109,52 @@ def mean_log_odds(
         return mean
 
     return odds
+
+
+def odds_from_games(
+    pool: ModelPool,
+    evidence: EvidenceOf,
+    *,
+    most_rows: int,
+    most_games: int,
+    rng: np.random.Generator,
+) -> Scores:
+    """Return the log-odds of membership that a classifier learns from games between the models of a pool.
+
+    Parameters
+    ----------
+    pool : ModelPool
+        The models, which play the target in turn.
+    evidence : callable
+        Returns what is known about some rows if a model is the target (None for the product) and the chosen models are its shadows.
+    most_rows : int
+        Largest number of (model, record) pairs to learn from.
+    most_games : int
+        Largest number of models that play the target.
+    rng : numpy.random.Generator
+        For the rows, and the classifier.
+    """
+    n = pool.masks.shape[1]
+    each = min(n, most_rows // min(len(pool), most_games))
+    inputs, tags = [], []
+    games = list(pool.shadows(most=most_games))
+    for model, shadows in games:
+        rows = rng.choice(n, each, replace=False)
+        inputs.append(evidence(model, shadows, rows))
+        tags.append(pool.masks[model, rows])
+    if not inputs:
+        raise InvalidInput(
+            f"the attack learns from games between models, but a pool of {len(pool)} leaves no shadows for a target; train at "
+            "least 4 models."
+        )
+    odds_of = mean_log_odds(np.concatenate(inputs), np.concatenate(tags), rng)
+    # The product is judged by as many shadows as in the games, once for each pair that is left out.
+    by_pair = {int(pool.pairs[model]): shadows for model, shadows in games}
+    odds = np.zeros(n)
+    for shadows in by_pair.values():
+        odds += odds_of(evidence(None, shadows, np.arange(n)))
+    odds /= len(by_pair)
+    # Games on k records support odds of at most k to one. Larger odds still order the records, but the
+    # probabilities claim no more.
+    largest = np.log(sum(map(len, tags)))
+    return Scores(values=odds, probabilities=expit(odds.clip(-largest, largest)))

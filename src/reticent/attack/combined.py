@@ -15,15 +15,9 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from reticent.attack._base import Challenge, Knowledge, Need, Scores
-from reticent.attack._games import (
-    Neighbours,
-    learnable_games,
-    mean_log_odds,
-    nearest_records,
-)
+from reticent.attack._games import Neighbours, nearest_records, odds_from_games
 from reticent.pool import FLOOR, Pool, logit_of_probability, record_blocks
 
 __all__ = ["CombinedPool"]
@@ -67,45 +61,38 @@ class CombinedPool:
     ) -> Scores:
         """Return the log-odds of membership."""
         pool = knowledge.need_pool(self.name)
-        n = len(challenge)
         near = None
         if challenge.features is not None and self.neighbours:
             near = nearest_records(
                 challenge.features, max(self.neighbours), self.most_anchors, rng
             )
-        each = min(n, self.most_rows // min(len(pool), self.most_games))
-        games = learnable_games(pool, self.name, most=self.most_games)
-        inputs, tags = [], []
-        for model, shadows in games:
-            rows = rng.choice(n, each, replace=False)
-            answers = pool.probabilities[model].astype(np.float64)
+
+        def evidence(
+            model: int | None, shadows: NDArray[np.bool_], rows: NDArray[np.int64]
+        ) -> NDArray[np.float64]:
+            answers = challenge.probabilities
+            if model is not None:
+                answers = pool.probabilities[model].astype(np.float64)
             around = _Around.of(near, answers, pool, shadows)
-            inputs.append(
-                self._evidence(
-                    answers, pool.take(rows).of_models(shadows), around, rows
-                )
+            return np.concatenate(
+                [
+                    self._evidence(
+                        answers,
+                        pool.take(rows[its]).of_models(shadows),
+                        around,
+                        rows[its],
+                    )
+                    for its in record_blocks(len(rows))
+                ]
             )
-            tags.append(pool.masks[model, rows])
-        odds_of = mean_log_odds(np.concatenate(inputs), np.concatenate(tags), rng)
-        # The product is judged by as many shadows as in the games, once for each pair that is left out.
-        by_pair = {int(pool.pairs[model]): shadows for model, shadows in games}
-        answers = challenge.probabilities
-        judges = [
-            (shadows, _Around.of(near, answers, pool, shadows))
-            for shadows in by_pair.values()
-        ]
-        odds = np.zeros(n)
-        for its in record_blocks(n):
-            part, rows = pool.take(its), np.arange(its.start, its.stop)
-            for shadows, around in judges:
-                odds[its] += odds_of(
-                    self._evidence(answers, part.of_models(shadows), around, rows)
-                )
-        odds /= len(judges)
-        # Games on k records support odds of at most k to one. Larger odds still order the records, but the
-        # probabilities claim no more.
-        largest = np.log(sum(map(len, tags)))
-        return Scores(values=odds, probabilities=expit(odds.clip(-largest, largest)))
+
+        return odds_from_games(
+            pool,
+            evidence,
+            most_rows=self.most_rows,
+            most_games=self.most_games,
+            rng=rng,
+        )
 
     def _evidence(
         self,

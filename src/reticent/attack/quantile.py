@@ -18,7 +18,7 @@ from reticent.errors import InvalidInput
 from reticent.pool import Pool, logit_of_truth
 from reticent.run import one_thread
 
-__all__ = ["QuantileRegression"]
+__all__ = ["QuantileRegression", "fitted_trees"]
 
 LEAST_SPREAD = 0.05  # of logits; smaller residuals come from the rounding of answers
 
@@ -68,21 +68,28 @@ class QuantileRegression:
             half = rng.permutation(len(known)) % 2 == 0
             residual = np.empty(len(known))
             for here in (half, ~half):
-                model = _fitted(inputs[known[~here]], phi[known[~here]], rng)
+                model = fitted_trees(inputs[known[~here]], phi[known[~here]], rng)
                 residual[here] = phi[known[here]] - model.predict(inputs[known[here]])
             log_size = np.log(np.abs(residual) + LEAST_SPREAD)
-            mean = _fitted(inputs[known], phi[known], rng)
-            spread = _fitted(inputs[known], log_size, rng)
+            mean = fitted_trees(inputs[known], phi[known], rng)
+            spread = fitted_trees(inputs[known], log_size, rng)
             values[judge] = (phi[judge] - mean.predict(inputs[judge])) / np.exp(
                 spread.predict(inputs[judge])
             )
         return Scores(values=values)
 
 
-def _fitted(
-    inputs: NDArray[np.float64], values: NDArray[np.float64], rng: np.random.Generator
+def fitted_trees(
+    inputs: NDArray[np.float64],
+    values: NDArray[np.float64],
+    rng: np.random.Generator,
+    *,
+    quantile: float | None = None,
 ) -> HistGradientBoostingRegressor:
+    """Return boosted trees that predict the mean of some values, or one of their quantiles."""
     model = HistGradientBoostingRegressor(
+        loss="squared_error" if quantile is None else "quantile",
+        quantile=quantile,
         max_iter=60,
         learning_rate=0.1,
         max_leaf_nodes=15,

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from reticent.attack._base import Challenge, Knowledge, Need, Scores
-from reticent.attack.boost import calibrated_log_odds
-from reticent.attack.learned import SMALL, outputs_seen
+from reticent.attack.learned import cross_fitted_log_odds, outputs_seen
 from reticent.errors import InvalidInput
 from reticent.pool import Pool
 from reticent.product import Internals
@@ -112,16 +111,9 @@ class LearnedWhiteBox:
     ) -> Scores:
         """Return the log-odds of membership of each record, cross-fitted."""
         inputs = internals_seen(challenge, challenge.need_internals(self.name))
-        odds = np.zeros(len(challenge))
-        for learn, tags, judge in knowledge.tags.folds(self.folds, rng=rng):
-            if len(learn) > self.most_rows:
-                chosen = rng.choice(len(learn), self.most_rows, replace=False)
-                learn, tags = learn[chosen], tags[chosen]  # noqa: PLW2901
-            # Only trees, no linear classifier: where nothing leaks, a cross-fitted linear one does worse than a coin,
-            # because a chance difference in the records it learns from is reversed in those it judges.
-            odds[judge] = calibrated_log_odds(
-                SMALL, inputs[learn], tags, inputs[judge], rng=rng
-            )
+        odds = cross_fitted_log_odds(
+            inputs, knowledge.tags, folds=self.folds, most_rows=self.most_rows, rng=rng
+        )
         return Scores(values=odds, probabilities=expit(odds))
 
 

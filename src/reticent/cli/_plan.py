@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from rich.console import Console
 
-from reticent.account import Course, make_plan, plan_table
+from reticent.account import Course, Stops, make_plan, plan_table
 from reticent.cli._options import PlanOptions
 from reticent.errors import InvalidInput
 from reticent.pipeline import Risk
@@ -32,17 +32,8 @@ def run(options: PlanOptions) -> int:
     risk = Risk(**asdict(options.risk))
     target = risk.target(options.rows)
     course = _course(options)
-    delta, relation = risk.delta_for(options.rows), risk.neighbours
-    # The rate at which the default policy limits the true-positive rate (decision 0008).
-    fpr = risk.fpr if risk.fpr is not None else 0.001
-    planned = make_plan(
-        target,
-        course,
-        delta=delta,
-        relation=relation,
-        prior=risk.prior,
-        fpr=fpr,
-    )
+    terms = risk.terms(options.rows)
+    planned = make_plan(target, course, terms)
     if options.html is not None:
         if options.rows is None or options.batch is None or options.epochs is None:
             raise InvalidInput(
@@ -50,22 +41,19 @@ def run(options: PlanOptions) -> int:
             )
         kind, limits = risk.kind, sorted({*STOPS[risk.kind], risk.limit})
         # A stop that asks for no more than chance gives would need infinite noise.
-        limits = [limit for limit in limits if kind != "tpr" or limit > fpr]
+        limits = [limit for limit in limits if kind != "tpr" or limit > terms.fpr]
         limits = [limit for limit in limits if kind != "belief" or limit > risk.prior]
         # Small tables may round to nothing, and a training has at least one row.
-        rows = [max(1, round(f * options.rows)) for f in FACTORS]
-        batches = [max(1, round(f * options.batch)) for f in FACTORS]
-        epochs = [f * options.epochs for f in FACTORS]
+        stops = Stops(
+            risks=limits,
+            rows=[max(1, round(f * options.rows)) for f in FACTORS],
+            batches=[max(1, round(f * options.batch)) for f in FACTORS],
+            epochs=[f * options.epochs for f in FACTORS],
+        )
         table = plan_table(
             lambda limit: risk.target(options.rows, limit=limit),
-            risks=limits,
-            rows=rows,
-            batches=batches,
-            epochs=epochs,
-            delta=delta,
-            relation=relation,
-            prior=risk.prior,
-            fpr=fpr,
+            stops,
+            terms,
             workers=options.workers or os.cpu_count() or 1,
         )
         page = render_plan(table, kind=kind, asked=(limits.index(risk.limit), 1, 1, 1))

@@ -17,7 +17,7 @@ References
 """
 
 import math
-from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,10 +102,9 @@ def normality(noise: NDArray[np.float64]) -> float:
 def epsilon_of_steps(
     lengths: NDArray[np.float64],
     noise: NDArray[np.float64],
+    stated: PrivateTraining,
     *,
     scales: NDArray[np.float64] | None = None,
-    rate: float,
-    relation: Relation,
     delta: float,
     level: float,
 ) -> Estimate:
@@ -124,13 +123,12 @@ def epsilon_of_steps(
         Distance between the shares of the two tables over the stated deviation of the noise.
     noise : array of float
         As in :func:`noise_level`.
+    stated : PrivateTraining
+        The mechanism as it is stated: the probability that the record takes part in a step, and when two tables are
+        neighbours. Under ``replace-one`` with sampling, the two shares are taken to be opposite and equally long, which
+        gives the smallest bound.
     scales : array of float, (R, T), optional
         What the scale of each release reveals, in the same units, whether or not the record takes part; 0 by default.
-    rate : float
-        Probability that the record takes part in a step.
-    relation : Relation
-        When two tables are neighbours. Under ``replace-one`` with sampling, the two shares are taken to be opposite and
-        equally long, which gives the smallest bound.
     delta : float
         The delta at which epsilon is stated.
     level : float
@@ -144,9 +142,9 @@ def epsilon_of_steps(
     Examples
     --------
     >>> rng = np.random.default_rng(0)
+    >>> stated = PrivateTraining(noise_multiplier=5.7, sampling_rate=1.0, steps=30)
     >>> bound = epsilon_of_steps(
-    ...     np.full((20, 30), 1 / 5.7), rng.standard_normal((20, 30)), rate=1.0,
-    ...     relation=Relation.ADD_REMOVE, delta=0.01, level=0.95)
+    ...     np.full((20, 30), 1 / 5.7), rng.standard_normal((20, 30)), stated, delta=0.01, level=0.95)
     >>> 1.8 < bound.low < 2.198
     True
     """
@@ -158,46 +156,42 @@ def epsilon_of_steps(
     squares = np.square(lengths) + np.square(scales)
     run, share = _median_run(squares, (1 - level) * ERROR_FOR_RUNS)
     always = math.sqrt(float(np.square(scales[run]).sum()))
-    bound = _epsilon(
-        lengths[run] / most, always, rate, relation, min(delta / share, 0.5)
-    )
+    bound = _epsilon(lengths[run] / most, always, stated, min(delta / share, 0.5))
+    form = "Gaussian form" if stated.sampling_rate == 1 else "form of sampled steps"
     return Estimate(
         value=bound,
         low=bound,
         high=math.inf,
         level=level,
-        method=f"noise of {noise.size:,} steps, {'Gaussian form' if rate == 1 else 'form of sampled steps'}",
+        method=f"noise of {noise.size:,} steps, {form}",
         covers="trainer",
     )
 
 
 def ceiling_of_steps(
-    lengths: Sequence[float],
-    *,
-    runs: int,
-    samples: int,
-    rate: float,
-    relation: Relation,
-    delta: float,
-    level: float,
+    stated: PrivateTraining, *, runs: int, samples: int, delta: float, level: float
 ) -> float:
     """Return the bound for a training in which every step is as long, and the noise exactly as large, as stated.
 
     Parameters
     ----------
-    lengths : sequence of float
-        The largest distance over deviation that the claim allows, for each step.
+    stated : PrivateTraining
+        The mechanism as it is stated.
     runs, samples : int
         Number of trainings, and of steps in all of them together.
-    rate, relation, delta, level
+    delta, level : float
         As in :func:`epsilon_of_steps`.
     """
     miss = 1 - in_open_unit(level, "level")
     most = math.sqrt(samples / float(chdtri(samples, 1 - miss * (1 - ERROR_FOR_RUNS))))
     share = lower_limit(float(runs), runs, miss * ERROR_FOR_RUNS)
-    return _epsilon(
-        np.asarray(lengths) / most, 0.0, rate, relation, min(delta / share, 0.5)
-    )
+    lengths = np.full(stated.steps, _reach(stated.relation) / stated.noise_multiplier)
+    return _epsilon(lengths / most, 0.0, stated, min(delta / share, 0.5))
+
+
+def _reach(relation: Relation) -> float:
+    """Return the largest distance between the shares of two tables, in units of the bound on one share."""
+    return 2.0 if relation == Relation.REPLACE else 1.0
 
 
 def _median_run(squares: NDArray[np.float64], miss: float) -> tuple[int, float]:
@@ -213,11 +207,10 @@ def _median_run(squares: NDArray[np.float64], miss: float) -> tuple[int, float]:
 def _epsilon(
     lengths: NDArray[np.float64],
     always: float,
-    rate: float,
-    relation: Relation,
+    stated: PrivateTraining,
     delta: float,
 ) -> float:
-    if rate == 1:
+    if stated.sampling_rate == 1:
         squares = float(np.square(lengths).sum()) + always**2
         return gaussian_epsilon(math.sqrt(squares), delta)
     longest = float(lengths.max(initial=0.0))
@@ -227,18 +220,19 @@ def _epsilon(
     lengths = lengths[lengths >= SHORTEST_STEP * min(longest, LONGEST_STEP)]
     # Rounded down to lengths that occur, so that the bound stays a lower one.
     levels = np.unique(np.quantile(lengths, np.arange(LEVELS) / LEVELS, method="lower"))
-    reach = 2.0 if relation == Relation.REPLACE else 1.0
+    reach = _reach(stated.relation)
     parts: list[tuple[Mechanism, int]] = []
     for length, above in zip(levels, [*levels[1:], math.inf], strict=True):
-        step = PrivateTraining(
+        step = replace(
+            stated,
             noise_multiplier=reach / float(length),
-            sampling_rate=rate,
             steps=int(((lengths >= length) & (lengths < above)).sum()),
-            relation=relation,
         )
         parts.append((step, 1))
     if always > 0:
-        from_scales = Gaussian(noise_multiplier=reach / always, relation=relation)
+        from_scales = Gaussian(
+            noise_multiplier=reach / always, relation=stated.relation
+        )
         parts.append((from_scales, 1))
     whole = parts[0][0] if len(parts) == 1 else Composition(parts=tuple(parts))
     return trade_off(whole).epsilon(delta) * (1 - ROUNDING)

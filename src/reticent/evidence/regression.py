@@ -74,14 +74,10 @@ def absolute_skill(
 
     Parameters
     ----------
-    predictions, targets : array-like of float, shape (n,)
-        What the product predicts of records that it was not trained on, and the truth.
+    predictions, targets, units, level
+        As in :func:`r_squared`.
     median : float
         Median of the training targets.
-    units : array-like of int, shape (n,)
-        The unit (person) each record belongs to; units are left out as a whole.
-    level : float
-        Confidence, in (0, 1).
 
     Raises
     ------

@@ -103,7 +103,8 @@ def worst_case_discrete(
         raise InvalidInput(
             f"the feature {feature!r} has {cells} values, too many to count each separately; use worst_case_density."
         )
-    return _by_cells(codes[: len(d)], codes[len(d) :], cells, 0.0, feature, level, rng)
+    sides = codes[: len(d)], codes[len(d) :]
+    return _by_cells(sides, cells, 0.0, feature, level, rng)
 
 
 def worst_case_density(
@@ -142,9 +143,8 @@ def worst_case_density(
     codes = np.minimum((ranks * CELLS).astype(np.int64), CELLS - 1)
     # The kernel narrows slowly with the number of records: a narrower one raises the bias, a wider one flattens edges.
     width = CELLS * 0.2 * min(len(d), len(r)) ** -0.25
-    return _by_cells(
-        codes[: len(d)], codes[len(d) :], CELLS, width, feature, level, rng
-    )
+    sides = codes[: len(d)], codes[len(d) :]
+    return _by_cells(sides, CELLS, width, feature, level, rng)
 
 
 def worst_case_vectors(
@@ -218,9 +218,8 @@ def worst_case_vectors(
     null = np.array([total(rng.permutation(tags)) for _ in range(PERMUTATIONS)])
     # No record is judged by its own tag, so this rule is learned on other records.
     called = shown(tags) > 0
-    return _corrected(
-        feature, total(tags), null, called[tags], called[~tags], sharp=0.0, level=level
-    )
+    sides_called = called[tags], called[~tags]
+    return _corrected(feature, total(tags), null, sides_called, sharp=0.0, level=level)
 
 
 def subgroup_aware(
@@ -265,15 +264,15 @@ def subgroup_aware(
 
 
 def _by_cells(
-    d: NDArray[np.int64],
-    r: NDArray[np.int64],
+    sides: tuple[NDArray[np.int64], NDArray[np.int64]],
     cells: int,
     width: float,
     feature: str,
     level: float,
     rng: np.random.Generator,
 ) -> WorstCase:
-    """Compare two samples cell by cell, after smoothing with a kernel of the given width."""
+    """Compare members and non-members cell by cell, after smoothing with a kernel of the given width."""
+    d, r = sides
     if min(len(d), len(r)) < 4:
         raise InvalidInput(
             f"at least four members and four non-members are needed for a comparison, got {len(d)} and {len(r)}."
@@ -286,12 +285,10 @@ def _by_cells(
         counts[0] + counts[1], m, size=PERMUTATIONS, method="marginals"
     )
     null = _distance(drawn, counts[0] + counts[1] - drawn, m, n, width)
-    called_d, called_r = _cross_fitted(d, r, cells, width, rng)
+    called = _cross_fitted(d, r, cells, width, rng)
     # The best single threshold is computed without smoothing, which would flatten a sharp edge.
     sharp = float(np.abs(np.cumsum(counts[0] / m - counts[1] / n)).max())
-    corrected = _corrected(
-        feature, plug_in, null, called_d, called_r, sharp=sharp, level=level
-    )
+    corrected = _corrected(feature, plug_in, null, called, sharp=sharp, level=level)
     if cells > 2:
         return corrected
     # With two values the only rules are one value and the other: the worst case is the gap itself, folded at 0.
@@ -352,8 +349,7 @@ def _corrected(
     feature: str,
     plug_in: float,
     null: NDArray[np.float64],
-    called_d: NDArray[np.bool_],
-    called_r: NDArray[np.bool_],
+    called: tuple[NDArray[np.bool_], NDArray[np.bool_]],
     *,
     sharp: float,
     level: float,
@@ -367,11 +363,11 @@ def _corrected(
     to that of one half. The high end is that of the largest of plug-in, best single threshold and rule.
     """
     bias = float(null.mean())
-    rule = vulnerability(called_d, called_r, level=level)
+    rule = vulnerability(*called, level=level)
     low = max(0.0, rule.value - float(np.sqrt(2)) * (rule.value - rule.low))
     value = max(low, float(np.sqrt(max(0.0, plug_in**2 - bias**2))))
-    p, q = called_d.mean(), called_r.mean()
-    error = float(np.sqrt(p * (1 - p) / len(called_d) + q * (1 - q) / len(called_r)))
+    p, q = called[0].mean(), called[1].mean()
+    error = float(np.sqrt(p * (1 - p) / len(called[0]) + q * (1 - q) / len(called[1])))
     reach = float(ndtri(1 - (1 - in_open_unit(level, "level")) / 2))
     return WorstCase(
         feature=feature,

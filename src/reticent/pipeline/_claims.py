@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
-from reticent.account import Guarantee, PrivateTraining, Relation, trade_off
+from reticent.account import Guarantee, PrivateTraining, Relation, Terms, trade_off
 from reticent.data import Table
 from reticent.evidence import (
     Claim,
@@ -219,8 +219,7 @@ def _proven(claims: Claims, case: Case | None) -> tuple[float | None, str]:
         again = guarantee_of(
             watchable.private,
             rows=len(case.split.defender),
-            delta=guarantee.delta,
-            relation=_relation(guarantee),
+            terms=Terms(delta=guarantee.delta, relation=_relation(guarantee)),
         )
         epsilon = again.epsilon if math.isfinite(again.epsilon) else None
         return epsilon, "privacy loss distribution of the recipe, worked out again"

@@ -10,9 +10,9 @@ from reticent.data import Table
 from reticent.errors import InvalidInput
 from reticent.evidence import Identification
 from reticent.pipeline._neighbour import Mislabelled, Neighbour, choose
-from reticent.pipeline._watched import Claim, Words, identification
+from reticent.pipeline._watched import Claim, Words, identification, watched_evidence
 from reticent.pool import Trace, Truth
-from reticent.product import Watchable
+from reticent.product import Departure, Watchable
 from reticent.run import Run, content_of
 from reticent.train import proven_epsilon
 
@@ -39,8 +39,7 @@ class WatchPlan:
     runs : int
         Trainings, each on one of the two tables by the toss of a coin.
     local : str, optional
-        Scale noise to the records, ``"pair"`` or ``"own"`` as in :func:`~reticent.train.private.watched.watch_networks`:
-        empirical, not DP.
+        Scale noise to the records, ``"pair"`` or ``"own"`` as in :class:`~reticent.product.Departure`: empirical, not DP.
     shuffled : bool
         Whether batches are cut from a shuffled table.
     claimed : float, optional
@@ -163,8 +162,7 @@ def run_identification(
                 own=own,
                 other=other,
                 seeds=some,
-                local=plan.local,
-                shuffled=plan.shuffled,
+                departure=Departure(local=plan.local, shuffled=plan.shuffled),
                 workers=run.effort.workers,
             )
             return Watched(trace=trace, truth=truth)
@@ -192,16 +190,21 @@ def run_identification(
     claimed = plan.claimed
     if claimed is None:
         claimed = trade_off(stated).epsilon(delta)
-    return identification(
-        Trace.join([each.trace for each in watched]),
+    trace = Trace.join([each.trace for each in watched])
+    evidence = watched_evidence(
+        trace,
         Truth.join([each.truth for each in watched]),
         stated=stated,
-        claim=Claim(
-            claimed=claimed, claimed_by=plan.claimed_by, proven=proven, says=says
-        ),
         delta=delta,
         belief=plan.belief,
         level=plan.level,
+    )
+    return identification(
+        trace,
+        evidence,
+        claim=Claim(
+            claimed=claimed, claimed_by=plan.claimed_by, proven=proven, says=says
+        ),
         words=Words(
             relation=relation.value,
             sensitivity=f"local ({plan.local}): {NOT_DP}" if plan.local else "global",

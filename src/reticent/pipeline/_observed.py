@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from reticent.account import Relation
 from reticent.errors import InvalidInput
 from reticent.evidence import Identification
-from reticent.pipeline._watched import Claim, Words, identification
+from reticent.pipeline._watched import Claim, Words, identification, watched_evidence
 from reticent.pool import Trace, Truth
 
 if TYPE_CHECKING:
@@ -64,10 +64,18 @@ def report_observed(
             # The observed denominators replace the general caveat about them.
             *(c for c in claim.caveats if "divided" not in c),
         )
-    return identification(
-        Trace.join([trace for trace, _ in traces]),
+    trace = Trace.join([trace for trace, _ in traces])
+    evidence = watched_evidence(
+        trace,
         Truth.join([truth for _, truth in traces]),
         stated=some[0].stated,
+        delta=claim.delta,
+        belief=belief,
+        level=level,
+    )
+    return identification(
+        trace,
+        evidence,
         claim=Claim(
             claimed=claim.epsilon,
             claimed_by=f"the accountant {claim.accountant} of Opacus",
@@ -76,9 +84,6 @@ def report_observed(
             if void
             else "privacy loss distribution of the steps it has counted",
         ),
-        delta=claim.delta,
-        belief=belief,
-        level=level,
         words=Words(
             relation=relation.value,
             sensitivity="global",

@@ -9,6 +9,7 @@ from reticent.account import (
     MaxPosterior,
     Relation,
     Target,
+    Terms,
 )
 from reticent.errors import InvalidInput
 
@@ -109,6 +110,15 @@ class Risk:
                 f"delta is {self.delta:g}, but is a probability of failure; use one far below 1, such as 1e-5."
             )
         return self.delta
+
+    def terms(self, rows: int | None) -> Terms:
+        """Return the terms in which a guarantee about a table of so many rows is stated."""
+        return Terms(
+            delta=self.delta_for(rows),
+            relation=self.neighbours,
+            prior=self.prior,
+            fpr=Terms.fpr if self.fpr is None else self.fpr,
+        )
 
     def _only(self) -> tuple[str, float]:
         given = {

@@ -40,7 +40,6 @@ EPOCHS, RATE, HIDDEN = 30, 1.0, (32,)
 MARKS = 5  # how often the epsilon spent so far is computed, which takes about a second each time
 LEVEL = 0.95  # of the interval of the accuracy
 StepProgress = Callable[[str, int, int, str], None]
-FPR = 0.001  # at which the true-positive rate is stated if no other is asked for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,10 +236,7 @@ def run_training(
     guarantee = guarantee_of(
         recipe,
         rows=rows,
-        delta=delta,
-        relation=relation,
-        prior=risk.prior,
-        fpr=risk.fpr or FPR,
+        terms=risk.terms(rows),
         largest_unit=_largest_unit(members),
     )
     if others is not None:

@@ -19,8 +19,6 @@ from reticent.train import trainer_of, with_noise_for
 
 __all__ = ["identify", "plan", "training_to_watch"]
 
-FPR = 0.001  # at which the true-positive rate is stated if no other is asked for
-
 
 def plan(
     *,
@@ -78,10 +76,7 @@ def plan(
     return make_plan(
         risk.target(rows),
         Course.of_epochs(rows=rows, batch=batch, epochs=epochs),
-        delta=risk.delta_for(rows),
-        relation=risk.neighbours,
-        prior=risk.prior,
-        fpr=FPR if fpr is None else fpr,
+        risk.terms(rows),
     )
 
 

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from reticent.account import (
     PrivateTraining,
-    Relation,
     gaussian_epsilon,
     trade_off,
 )
@@ -71,25 +70,14 @@ class Words:
 
 
 def identification(
-    trace: Trace,
-    truth: Truth,
-    *,
-    stated: PrivateTraining,
-    claim: Claim,
-    delta: float,
-    belief: float,
-    level: float,
-    words: Words,
+    trace: Trace, evidence: WatchedEvidence, *, claim: Claim, words: Words
 ) -> Identification:
-    """Turn what was watched into evidence and the three epsilons."""
-    evidence = watched_evidence(
-        trace, truth, stated=stated, delta=delta, belief=belief, level=level
-    )
+    """Put the evidence of what was watched beside what is claimed and proven: the three epsilons."""
     proven = claim.proven
     many = f"{trace.runs:,} training{'s' if trace.runs > 1 else ''}"
     return Identification(
         epsilons=Epsilons(
-            delta=delta,
+            delta=evidence.delta,
             relation=words.relation,
             claimed=claim.claimed,
             claimed_by=claim.claimed_by,
@@ -136,9 +124,7 @@ def watched_evidence(
     allowed, odds = trade_off(stated), log_odds(trace)
     beliefs = measure_beliefs(odds, truth.first, belief=belief, level=level)
     noise = truth.noise(trace)
-    audited, ceiling = _audited(
-        trace, truth, odds[:, -1], noise, stated=stated, delta=delta, level=level
-    )
+    audited, ceiling = _audited(trace, truth, odds[:, -1], stated, delta, level)
     return WatchedEvidence(
         runs=trace.runs,
         steps=trace.steps,
@@ -166,8 +152,6 @@ def _audited(
     trace: Trace,
     truth: Truth,
     final: NDArray[np.float64],
-    noise: NDArray[np.float64],
-    *,
     stated: PrivateTraining,
     delta: float,
     level: float,
@@ -185,28 +169,15 @@ def _audited(
         # Only the steps in which the record takes part tell anything about it.
         watched = replace(watched, steps=max(1, int(trace.place[0].sum())))
     bound, ceiling = _by_guesses(truth, final, watched, delta, each)
-    # Replacing a record moves a sum of clipped gradients by up to twice the norm, adding one by up to the norm.
-    reach = 2.0 if stated.relation == Relation.REPLACE else 1.0
+    noise = truth.noise(trace)
     # Every step of every run is a draw of the noise, so this bound is usually the better one (decision 0022).
     by_noise = epsilon_of_steps(
-        trace.lengths,
-        noise,
-        scales=trace.scales,
-        rate=watched.sampling_rate,
-        relation=stated.relation,
-        delta=delta,
-        level=each,
+        trace.lengths, noise, watched, scales=trace.scales, delta=delta, level=each
     )
     if by_noise.low >= bound.low:
         bound = by_noise
         ceiling = ceiling_of_steps(
-            [reach / stated.noise_multiplier] * watched.steps,
-            runs=trace.runs,
-            samples=noise.size,
-            rate=watched.sampling_rate,
-            relation=stated.relation,
-            delta=delta,
-            level=each,
+            watched, runs=trace.runs, samples=noise.size, delta=delta, level=each
         )
     if not one_sided:
         bound = bound.stated(level=level, why="the better of two bounds")

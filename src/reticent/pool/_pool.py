@@ -94,12 +94,14 @@ class Pool(ModelPool):
         return picked.astype(np.float64)
 
     def take(self, rows: NDArray[np.int64] | slice) -> "Pool":
-        """Return the pool on some of the records."""
-        return Pool(
+        """Return the pool on some of the records; what was computed for all records is not computed again."""
+        part = Pool(
             masks=self.masks[:, rows],
             probabilities=self.probabilities[:, rows],
             labels=self.labels[rows],
         )
+        vars(part).update(logits=self.logits[:, rows], truth=self.truth[:, rows])
+        return part
 
     def of_models(self, chosen: NDArray[np.bool_]) -> "Pool":
         part = Pool(

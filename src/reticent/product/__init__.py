@@ -6,6 +6,7 @@ from reticent.product._fitted import FittedProduct
 from reticent.product._module import ModuleProduct, must_be_storable
 from reticent.product._network import NetworkProduct
 from reticent.product._protocols import (
+    Departure,
     Predictor,
     Product,
     Regressor,
@@ -31,6 +32,7 @@ from reticent.product.internals import Internals
 
 __all__ = [
     "ClosedProduct",
+    "Departure",
     "Encoder",
     "FittedProduct",
     "FittedRegressor",

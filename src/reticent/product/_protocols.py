@@ -14,7 +14,15 @@ from reticent.data import Table
 from reticent.product.internals import Internals
 from reticent.run import Content, Workers
 
-__all__ = ["Predictor", "Product", "Regressor", "Remedy", "Trainer", "Watchable"]
+__all__ = [
+    "Departure",
+    "Predictor",
+    "Product",
+    "Regressor",
+    "Remedy",
+    "Trainer",
+    "Watchable",
+]
 
 
 @runtime_checkable
@@ -203,6 +211,25 @@ class Remedy:
     recipe: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Departure:
+    """How a watched training departs from DP-SGD; by default it does not.
+
+    Parameters
+    ----------
+    local : str, optional
+        Scale the noise to the records instead of the clipping's bound: empirical, not DP. ``"pair"`` takes the distance between the two
+        shares, as the source does; ``"own"`` takes the longest share in the table that is used, which a holder of
+        that table can compute, and which differs between the tables.
+    shuffled : bool
+        Whether batches are cut from a shuffled table instead of Poisson sampling. The second table then has an empty place
+        where the first one has the record.
+    """
+
+    local: Literal["pair", "own"] | None = None
+    shuffled: bool = False
+
+
 class Watchable(Protocol):
     """A private training whose every step can be watched by an observer."""
 
@@ -227,8 +254,7 @@ class Watchable(Protocol):
         own: int,
         other: int | None = None,
         seeds: Sequence[int],
-        local: Literal["pair", "own"] | None = None,
-        shuffled: bool = False,
+        departure: Departure,
         workers: Workers | None = None,
     ) -> tuple[Any, Any]:
         """Train on one of two neighbouring tables per seed; return what was observed, and which table was used.

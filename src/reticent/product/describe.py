@@ -18,7 +18,7 @@ from reticent.product._operations import (
 )
 from reticent.product.graph import Description, Graph, rebuilt
 
-__all__ = ["described"]
+__all__ = ["described", "evaluating"]
 
 INSTEAD = "or do not save it"
 
@@ -49,7 +49,7 @@ def described(module: nn.Module, *, inputs: int, classes: int) -> Description:
     if isinstance(module, Graph):
         return module.description
     name = type(module).__name__
-    with _evaluating(module):
+    with evaluating(module):
         description = _Writer(module).written()
         try:
             copy = rebuilt(description, inputs=inputs, classes=classes)
@@ -281,7 +281,7 @@ def _answer_alike(module: nn.Module, copy: Graph, inputs: int) -> bool:
 
 
 @contextmanager
-def _evaluating(module: nn.Module) -> Iterator[None]:
+def evaluating(module: nn.Module) -> Iterator[None]:
     """Put a module into evaluation mode, and restore its mode afterwards."""
     before = [(layer, layer.training) for layer in module.modules()]
     try:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from reticent.errors import InvalidInput, InvalidPredictions
+from reticent.product.describe import evaluating
 from reticent.product.internals import (
     Internals,
     joined,
@@ -63,7 +64,7 @@ def internals_of_module(
         raise InvalidInput(
             f"there are {len(inputs)} records and {len(labels)} labels; pass one label for each of at least one record."
         )
-    with _evaluating(module):
+    with evaluating(module):
         ways = _try_out(module, layers, inputs[[0, -1]], labels[[0, -1]])
         formed = sum(
             p.numel()
@@ -359,18 +360,6 @@ def _by_layer(
         assert isinstance(squares, Tensor)
         norms[name] = squares.sqrt().cpu().numpy()
     return norms
-
-
-@contextmanager
-def _evaluating(module: nn.Module) -> Iterator[None]:
-    """Put a module into evaluation mode, and restore its mode afterwards."""
-    before = [(layer, layer.training) for layer in module.modules()]
-    try:
-        module.eval()
-        yield
-    finally:
-        for layer, training in before:
-            layer.training = training
 
 
 @contextmanager

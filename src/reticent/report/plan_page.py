@@ -29,13 +29,14 @@ def render_plan(
     asked : tuple of int
         Stops at which the page opens: risk, rows, batch, epochs.
     """
+    stops = table.stops
     data = {
         "kind": kind,
         "stops": {
-            "risk": table.risks,
-            "rows": table.rows,
-            "batch": table.batches,
-            "epochs": table.epochs,
+            "risk": stops.risks,
+            "rows": stops.rows,
+            "batch": stops.batches,
+            "epochs": stops.epochs,
         },
         "asked": asked,
         "false": FALSE_RATES,
@@ -47,13 +48,13 @@ def render_plan(
         ],
     }
     sliders = [
-        (name, words, len(stops), at)
-        for (name, words, stops), at in zip(
+        (name, words, len(values), at)
+        for (name, words, values), at in zip(
             (
-                ("risk", _LABELS[kind], table.risks),
-                ("rows", "rows of the table", table.rows),
-                ("batch", "records in a step", table.batches),
-                ("epochs", "epochs", table.epochs),
+                ("risk", _LABELS[kind], stops.risks),
+                ("rows", "rows of the table", stops.rows),
+                ("batch", "records in a step", stops.batches),
+                ("epochs", "epochs", stops.epochs),
             ),
             asked,
             strict=True,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from reticent.train.recipes import Network
-from reticent.train.stacking import Descent, Epoch, View, batch_order, members_of
+from reticent.train.stacking import Cohort, Descent, Epoch, View, batch_order
 
 __all__ = [
     "Networks",
@@ -137,49 +137,27 @@ def stacked_parameters(
     return weights, biases
 
 
-def train_networks(
-    inputs: Tensor,
-    targets: Tensor,
-    masks: NDArray[np.bool_],
-    seeds: Sequence[int],
-    recipe: Network,
-    *,
-    centres: Tensor | None = None,
-    scales: Tensor | None = None,
-) -> Networks:
+def train_networks(cohort: Cohort, recipe: Network) -> Networks:
     """Train one network per mask, all in one pass.
 
     Parameters
     ----------
-    inputs : Tensor of float, shape (n, d)
-        Records.
-    targets : Tensor of float, shape (n, c) or (M, n, c)
-        Class probabilities of each record (one-hot for hard labels), common or per model; or, for a
-        quantity, its standardised value in a single column.
-    masks : array of bool, shape (M, n)
-        Members of each model.
-    seeds : sequence of int
-        Seed of each model: initialisation, then batch orders and dropout.
+    cohort : Cohort
+        Records, members and seeds; a seed gives the initialisation, then batch orders and dropout.
     recipe : Network
         Shape and training.
-    centres, scales : Tensor of float, shape (M, d), optional
-        Each model sees ``(inputs - centre) / scale``, its own standardisation. A missing
-        value (NaN) then counts as the centre.
     """
-    view = View(inputs=inputs, targets=targets, centres=centres, scales=scales)
-    members = members_of(masks, seeds, view)
-    generators = [torch.Generator().manual_seed(int(seed)) for seed in seeds]
-    classes = targets.shape[-1]
-    weights, biases = stacked_parameters(
-        [inputs.shape[1], *recipe.hidden, classes], generators
-    )
+    members = cohort.members()
+    generators = [torch.Generator().manual_seed(int(seed)) for seed in cohort.seeds]
+    sizes = [cohort.inputs.shape[1], *recipe.hidden, cohort.targets.shape[-1]]
+    weights, biases = stacked_parameters(sizes, generators)
     state = _State(weights=weights, biases=biases, recipe=recipe)
     for _ in range(recipe.epochs):
         orders = [batch_order(m, g) for m, g in zip(members, generators, strict=True)]
         keeps = _keep_masks(orders, generators, recipe)
         epoch = Epoch.of(orders)
         for start in range(0, epoch.index.shape[1], recipe.batch):
-            _step(state, view, epoch, keeps, start)
+            _step(state, cohort, epoch, keeps, start)
     return Networks(
         weights=tuple(weights), biases=tuple(biases), activation=recipe.activation
     )

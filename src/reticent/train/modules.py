@@ -31,7 +31,7 @@ from reticent.train._vector import (
 )
 from reticent.train.losses import loss_of
 from reticent.train.recipes import Training
-from reticent.train.stacking import Descent, Epoch, View, batch_order, members_of
+from reticent.train.stacking import Cohort, Descent, Epoch, View, batch_order
 
 __all__ = [
     "Modules",
@@ -108,15 +108,10 @@ class Modules:
 
 def train_modules(
     make: Callable[[], nn.Module],
-    inputs: Tensor,
-    targets: Tensor,
-    masks: NDArray[np.bool_],
-    seeds: Sequence[int],
+    cohort: Cohort,
     recipe: Training,
     *,
     together: bool | None = None,
-    centres: Tensor | None = None,
-    scales: Tensor | None = None,
 ) -> Modules:
     """Train one module per mask, all in one pass or one after another.
 
@@ -129,30 +124,22 @@ def train_modules(
     make : callable
         Returns a new module; what it draws from PyTorch's global generator depends on the
         model's seed.
-    inputs : Tensor of float, shape (n, ...)
-        Records: rows of a table, images, whatever the module takes.
-    targets : Tensor of float, shape (n, c) or (M, n, c)
-        Class probabilities of each record (one-hot for hard labels), common or per model.
-    masks : array of bool, shape (M, n)
-        Members of each model.
-    seeds : sequence of int
-        Seed of each model: initialisation, then batch orders and dropout.
+    cohort : Cohort
+        Records (rows of a table, images, whatever the module takes), members and seeds; a seed gives the initialisation,
+        then batch orders and dropout.
     recipe : Training
         Epochs, batches, optimiser, weight decay, loss.
     together : bool, optional
         Whether to stack the models. By default they are stacked if they can be and if that is
         faster, which it is not for convolutions and large layers.
-    centres, scales : Tensor of float, shape (M, ...), optional
-        Each model sees ``(inputs - centre) / scale``, and a missing value (NaN) as the centre.
 
     Raises
     ------
     InvalidInput
         If shapes do not fit, or ``together=True`` and the modules cannot be stacked.
     """
-    view = View(inputs=inputs, targets=targets, centres=centres, scales=scales)
-    members = members_of(masks, seeds, view)
-    trial = trial_of(make, view, members[0], seeds[0], recipe)
+    members = cohort.members()
+    trial = trial_of(make, cohort, members[0], cohort.seeds[0], recipe)
     if together and trial.obstacle is not None:
         raise InvalidInput(
             f"{trial.obstacle.why}, so the modules cannot be trained together; {trial.obstacle.instead}."
@@ -166,7 +153,7 @@ def train_modules(
     else:
         why = trial.slow or "every layer can be stacked, and it is faster"
     fit = _train_stacked if chosen else _train_each
-    modules = fit(make, view, members, seeds, recipe, trial)
+    modules = fit(make, cohort, members, recipe, trial)
     return Modules(
         modules=tuple(module.eval() for module in modules),
         together=chosen,
@@ -198,14 +185,13 @@ def trial_of(
 
 def _train_stacked(
     make: Callable[[], nn.Module],
-    view: View,
+    cohort: Cohort,
     members: list[Tensor],
-    seeds: Sequence[int],
     recipe: Training,
     trial: Trial,
 ) -> list[nn.Module]:
-    example = view.inputs[:1]
-    pairs = [made_with(make, int(seed), example) for seed in seeds]
+    example = cohort.inputs[:1]
+    pairs = [made_with(make, int(seed), example) for seed in cohort.seeds]
     modules = [module for module, _ in pairs]
     generators = [generator for _, generator in pairs]
     moving, fixed = stacked(modules)
@@ -215,7 +201,7 @@ def _train_stacked(
     descent = Descent(parameters, recipe.optimiser)
     frame = modules[0].train()
     with chosen_dropout(frame) as layers, no_fallback_warnings():
-        loss = loss_of(recipe, view.targets.shape[-1])
+        loss = loss_of(recipe, cohort.targets.shape[-1])
         gradients = gradients_of(frame, layers, loss)
         for _ in range(recipe.epochs):
             orders = [
@@ -226,7 +212,7 @@ def _train_stacked(
                 index = epoch.index[:, start : start + recipe.batch]
                 counts = epoch.counts(start, index.shape[1])
                 kept = _kept(layers, trial, counts, index.shape[1], generators)
-                x, y = view.batch(index)
+                x, y = cohort.batch(index)
                 weights = epoch.weights(start, index.shape[1])
                 if weights is None:
                     weights = torch.full(index.shape, 1 / index.shape[1])
@@ -275,19 +261,18 @@ def _kept(
 
 def _train_each(
     make: Callable[[], nn.Module],
-    view: View,
+    cohort: Cohort,
     members: list[Tensor],
-    seeds: Sequence[int],
     recipe: Training,
     trial: Trial,
 ) -> list[nn.Module]:
     modules = []
-    for k, seed in enumerate(seeds):
-        module, generator = made_with(make, int(seed), view.inputs[:1])
+    for k, seed in enumerate(cohort.seeds):
+        module, generator = made_with(make, int(seed), cohort.inputs[:1])
         with torch.random.fork_rng(devices=[]):
             # Layers that draw at random use another stream than the batch orders.
             torch.manual_seed(generator.initial_seed() + 1)
-            _train_one(module, generator, view.of(k), members[k], recipe, trial)
+            _train_one(module, generator, cohort.of(k), members[k], recipe, trial)
         modules.append(module)
     return modules
 

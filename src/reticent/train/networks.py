@@ -3,7 +3,7 @@
 import functools
 import itertools
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from reticent.train.engine import Networks
     from reticent.train.modules import Modules
+    from reticent.train.stacking import Cohort, View
 
 __all__ = [
     "Encoded",
@@ -70,6 +71,33 @@ class Encoded:
     centres: NDArray[np.float32]
     scales: NDArray[np.float32]
     warnings: tuple[str, ...] = ()
+
+    def view(self, targets: NDArray[np.float32]) -> "View":
+        """Return the records with these targets, for models without members of their own."""
+        from reticent.train.stacking import View
+
+        return View(**self._tensors(targets))
+
+    def cohort(
+        self,
+        targets: NDArray[np.float32],
+        masks: NDArray[np.bool_],
+        seeds: Sequence[int],
+    ) -> "Cohort":
+        """Return the models to be trained on the records with these targets, one per mask."""
+        from reticent.train.stacking import Cohort
+
+        return Cohort(**self._tensors(targets), masks=masks, seeds=seeds)
+
+    def _tensors(self, targets: NDArray[np.float32]) -> "dict[str, Tensor]":
+        import torch
+
+        return {
+            "inputs": torch.from_numpy(self.matrix),
+            "targets": torch.from_numpy(targets),
+            "centres": torch.from_numpy(self.centres),
+            "scales": torch.from_numpy(self.scales),
+        }
 
 
 class Stackable(PlainTrainer, Generic[Models]):
@@ -248,20 +276,10 @@ class NetworkTrainer(Stackable["Networks"]):
     def _fit(
         self, encoded: Encoded, table: Table, masks: NDArray[np.bool_], seeds: list[int]
     ) -> "Networks":
-        import torch
-
         from reticent.train.engine import train_networks
 
         targets = standardised(table, masks) if self.quantity else one_hot(table)
-        return train_networks(
-            torch.from_numpy(encoded.matrix),
-            torch.from_numpy(targets),
-            masks,
-            seeds,
-            self.network,
-            centres=torch.from_numpy(encoded.centres),
-            scales=torch.from_numpy(encoded.scales),
-        )
+        return train_networks(encoded.cohort(targets, masks, seeds), self.network)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -360,23 +378,16 @@ class ModuleTrainer(Stackable["Modules"]):
     def _fit(
         self, encoded: Encoded, table: Table, masks: NDArray[np.bool_], seeds: list[int]
     ) -> "Modules":
-        import torch
-
         from reticent.train.modules import train_modules
 
+        cohort = encoded.cohort(one_hot(table), masks, seeds)
         with as_trainer_failure(self.recipe):
-            return train_modules(
-                functools.partial(
-                    self.make, encoded.matrix.shape[1], len(table.classes)
-                ),
-                torch.from_numpy(encoded.matrix),
-                torch.from_numpy(one_hot(table)),
-                masks,
-                seeds,
-                self.training,
-                centres=torch.from_numpy(encoded.centres),
-                scales=torch.from_numpy(encoded.scales),
-            )
+            return train_modules(self._maker(cohort), cohort, self.training)
+
+    def _maker(self, view: "View") -> "Callable[[], nn.Module]":
+        """Return what makes a new module for these records."""
+        inputs, classes = view.inputs.shape[1], view.targets.shape[-1]
+        return functools.partial(self.make, inputs, classes)
 
 
 def network_product(

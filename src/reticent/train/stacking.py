@@ -12,36 +12,7 @@ from torch import Tensor
 from reticent.errors import InvalidInput
 from reticent.train.recipes import SGD, Adam
 
-__all__ = ["Descent", "Epoch", "View", "batch_order", "members_of"]
-
-
-def members_of(
-    masks: NDArray[np.bool_], seeds: Sequence[int], view: "View"
-) -> list[Tensor]:
-    """Return the rows of each model's members, after checking that all shapes fit.
-
-    Raises
-    ------
-    InvalidInput
-        If masks, seeds, records and targets do not fit, or a model has no member.
-    """
-    records, targets = len(view.inputs), view.targets
-    if masks.shape != (len(seeds), records):
-        raise InvalidInput(
-            f"masks of shape {masks.shape} do not fit {len(seeds)} seeds and {records} records; pass one row per "
-            "model and one column per record."
-        )
-    if targets.shape[:-1] not in ((records,), (len(seeds), records)):
-        raise InvalidInput(
-            f"targets of shape {tuple(targets.shape)} do not fit {len(seeds)} models and {records} records; pass "
-            "class probabilities of shape (records, classes) or (models, records, classes)."
-        )
-    members = [torch.from_numpy(np.flatnonzero(mask)) for mask in masks]
-    if any(len(m) == 0 for m in members):
-        raise InvalidInput(
-            "a model of the pool has no member, so it cannot be trained; give each mask at least one."
-        )
-    return members
+__all__ = ["Cohort", "Descent", "Epoch", "View", "batch_order"]
 
 
 def batch_order(members: Tensor, generator: torch.Generator) -> Tensor:
@@ -58,9 +29,11 @@ class View:
     inputs : Tensor, shape (n, ...)
         Records.
     targets : Tensor, shape (n, c) or (M, n, c)
-        Class probabilities, common to all models or per model.
-    centres, scales : Tensor, shape (M, ...), optional
-        Each model sees ``(inputs - centre) / scale``.
+        Class probabilities of each record (one-hot for hard labels), common to all models or per model; or, for a
+        quantity, its standardised value in a single column.
+    centres, scales : Tensor, shape (M, ...) or (1, ...), optional
+        Each model sees ``(inputs - centre) / scale``, its own standardisation or a common one. A missing value (NaN)
+        then counts as the centre.
     """
 
     inputs: Tensor
@@ -115,13 +88,62 @@ class View:
 
     def of(self, model: int) -> "View":
         """Return the view of one model."""
-        one = slice(model, model + 1)
+
+        def own(values: Tensor | None) -> Tensor | None:
+            if values is None or len(values) == 1:  # common to all models
+                return values
+            return values[model : model + 1]
+
         return View(
             inputs=self.inputs,
-            targets=self.targets if self.targets.ndim == 2 else self.targets[one],
-            centres=None if self.centres is None else self.centres[one],
-            scales=None if self.scales is None else self.scales[one],
+            targets=self.targets
+            if self.targets.ndim == 2
+            else self.targets[model : model + 1],
+            centres=own(self.centres),
+            scales=own(self.scales),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cohort(View):
+    """Models that are trained together: the records as each of them sees them, its members and its seed.
+
+    Parameters
+    ----------
+    masks : array of bool, shape (M, n)
+        Members of each model.
+    seeds : sequence of int
+        Seed of each model: initialisation, then whatever else its training draws.
+    """
+
+    masks: NDArray[np.bool_]
+    seeds: Sequence[int]
+
+    def members(self) -> list[Tensor]:
+        """Return the rows of each model's members, after checking that all shapes fit.
+
+        Raises
+        ------
+        InvalidInput
+            If masks, seeds, records and targets do not fit, or a model has no member.
+        """
+        models, records = len(self.seeds), len(self.inputs)
+        if self.masks.shape != (models, records):
+            raise InvalidInput(
+                f"masks of shape {self.masks.shape} do not fit {models} seeds and {records} records; pass one row per "
+                "model and one column per record."
+            )
+        if self.targets.shape[:-1] not in ((records,), (models, records)):
+            raise InvalidInput(
+                f"targets of shape {tuple(self.targets.shape)} do not fit {models} models and {records} records; pass "
+                "class probabilities of shape (records, classes) or (models, records, classes)."
+            )
+        members = [torch.from_numpy(np.flatnonzero(mask)) for mask in self.masks]
+        if any(len(m) == 0 for m in members):
+            raise InvalidInput(
+                "a model of the pool has no member, so it cannot be trained; give each mask at least one."
+            )
+        return members
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from reticent.account import (
     MaxAdvantage,
     MaxPosterior,
     Relation,
+    Terms,
     trade_off,
 )
 from reticent.train import (
@@ -59,7 +60,7 @@ def test_learning_the_domain_is_paid_for_and_costs_little():
 
 def test_promise_counts_everything_that_was_released():
     recipe = PrivateNetwork(batch=256, epochs=10, noise_multiplier=1.5)
-    given = {"rows": ROWS, "delta": DELTA, "relation": Relation.ADD_REMOVE}
+    given = {"rows": ROWS, "terms": Terms(delta=DELTA)}
     whole = guarantee_of(recipe, **given)
     steps = trade_off(recipe.steps(ROWS, Relation.ADD_REMOVE)).epsilon(DELTA)
     assert whole.holds
@@ -75,16 +76,14 @@ def test_promise_counts_everything_that_was_released():
 
 def test_seeded_noise_promises_nothing():
     recipe = PrivateNetwork(noise="seeded")
-    guarantee = guarantee_of(
-        recipe, rows=ROWS, delta=DELTA, relation=Relation.ADD_REMOVE
-    )
+    guarantee = guarantee_of(recipe, rows=ROWS, terms=Terms(delta=DELTA))
     assert not guarantee.holds
     assert "no guarantee" in guarantee.caveats[0]
 
 
 def test_a_person_with_several_rows_is_told_their_own_epsilon():
     recipe = PrivateNetwork(batch=256, epochs=10, noise_multiplier=2.0)
-    given = {"rows": ROWS, "delta": DELTA, "relation": Relation.ADD_REMOVE}
+    given = {"rows": ROWS, "terms": Terms(delta=DELTA)}
     one = guarantee_of(recipe, **given)
     three = guarantee_of(recipe, **given, largest_unit=3)
     assert not one.caveats
@@ -99,7 +98,8 @@ def test_what_was_spent_grows_to_the_whole():
     steps = recipe.course(ROWS).steps
     so_far = [spent(recipe, **given, steps=k) for k in (1, steps // 2, steps)]
     assert so_far == sorted(so_far)
-    assert so_far[-1] == pytest.approx(guarantee_of(recipe, **given).epsilon, rel=0.02)
+    whole = guarantee_of(recipe, rows=ROWS, terms=Terms(delta=DELTA))
+    assert so_far[-1] == pytest.approx(whole.epsilon, rel=0.02)
 
 
 def test_a_spelled_recipe_is_read_back():
@@ -121,8 +121,6 @@ def test_only_treatments_are_treatments():
 
 def test_a_module_of_the_user_is_taken_at_its_word_and_that_is_said():
     recipe = PrivateModule("nets:make", batch=256)
-    guarantee = guarantee_of(
-        recipe, rows=ROWS, delta=DELTA, relation=Relation.ADD_REMOVE
-    )
+    guarantee = guarantee_of(recipe, rows=ROWS, terms=Terms(delta=DELTA))
     assert guarantee.holds
     assert "code of the user" in guarantee.caveats[0]

@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 
 import reticent
-from reticent.account import PrivateTraining, Relation, trade_off
+from reticent.account import PrivateTraining, Relation, Terms, trade_off
 from reticent.errors import InvalidInput, InvalidPredictions
 from reticent.product import (
     FittedProduct,
@@ -41,6 +41,7 @@ from reticent.train.private.classifier import (
 )
 from reticent.train.private.clipping import Clip, PerLayer, TanhThenClip
 from reticent.train.private.networks import train_privately
+from reticent.train.stacking import Cohort
 
 D = 6
 BOUNDS = (-4.0, 4.0)
@@ -138,10 +139,12 @@ def test_answers_equal_those_of_the_engine(hidden, activation, seed):
     )
     inputs = torch.from_numpy(X.astype(np.float32))
     networks = train_privately(
-        inputs,
-        torch.from_numpy(np.eye(3, dtype=np.float32)[y]),
-        np.ones((1, len(X)), dtype=bool),
-        [int(check_random_state(seed).randint(2**31 - 1))],
+        Cohort(
+            inputs=inputs,
+            targets=torch.from_numpy(np.eye(3, dtype=np.float32)[y]),
+            masks=np.ones((1, len(X)), dtype=bool),
+            seeds=[int(check_random_state(seed).randint(2**31 - 1))],
+        ),
         recipe,
     )
     assert made.predict_proba(X) == pytest.approx(
@@ -263,9 +266,7 @@ def test_the_promise_is_that_of_the_recipe():
     recipe = PrivateNetwork(
         epochs=2, batch=25, noise_multiplier=1.5, rows=250, domain="declared"
     )
-    expected = guarantee_of(
-        recipe, rows=250, delta=1 / 2500, relation=Relation.ADD_REMOVE
-    )
+    expected = guarantee_of(recipe, rows=250, terms=Terms(delta=1 / 2500))
     assert replace(made.guarantee_, public=()) == replace(expected, public=())
     assert "the number of rows (250)" in made.guarantee_.public
 

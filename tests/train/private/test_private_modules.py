@@ -20,6 +20,7 @@ from reticent.train.private.modules import (
 )
 from reticent.train.private.sums import Outer, clipped_sums
 from reticent.train.recipes import SGD, Private, PrivateModule
+from reticent.train.stacking import Cohort
 
 
 @pytest.fixture(autouse=True)
@@ -208,8 +209,12 @@ def test_training_learns_and_repeats(seed):
     y = nn.functional.one_hot((x[:, 0] > 0).long() + (x[:, 0] > 1).long(), 3).float()
     masks = np.ones((2, 400), dtype=bool)
     recipe = recipe_with(noise_multiplier=0.5)
-    one = train_modules_privately(mlp, x, y, masks, [1, 2], recipe)
-    two = train_modules_privately(mlp, x, y, masks[1:], [2], recipe)
+    one = train_modules_privately(
+        mlp, Cohort(inputs=x, targets=y, masks=masks, seeds=[1, 2]), recipe
+    )
+    two = train_modules_privately(
+        mlp, Cohort(inputs=x, targets=y, masks=masks[1:], seeds=[2]), recipe
+    )
     assert np.array_equal(one.probabilities(x)[1], two.probabilities(x)[0])
     right = one.probabilities(x).argmax(2) == y.argmax(1).numpy()
     assert right.mean() > 0.6
@@ -219,11 +224,15 @@ def test_chunks_do_not_matter(seed, monkeypatch):
     _module, x, y = made("convolutional", seed, records=30)
     masks = np.ones((1, 30), dtype=bool)
     whole = train_modules_privately(
-        MAKERS["convolutional"][0], x, y, masks, [1], recipe_with()
+        MAKERS["convolutional"][0],
+        Cohort(inputs=x, targets=y, masks=masks, seeds=[1]),
+        recipe_with(),
     )
     monkeypatch.setattr(private_modules, "CHUNK", 3)
     parts = train_modules_privately(
-        MAKERS["convolutional"][0], x, y, masks, [1], recipe_with()
+        MAKERS["convolutional"][0],
+        Cohort(inputs=x, targets=y, masks=masks, seeds=[1]),
+        recipe_with(),
     )
     assert np.allclose(whole.probabilities(x), parts.probabilities(x), atol=1e-5)
 
@@ -260,7 +269,11 @@ def test_layers_that_mix_records_are_refused(layer, word):
 
     x, y = torch.randn(20, 6), torch.eye(3)[torch.zeros(20, dtype=torch.int64)]
     with pytest.raises(InvalidInput, match=word) as caught:
-        train_modules_privately(make, x, y, np.ones((1, 20), bool), [0], recipe_with())
+        train_modules_privately(
+            make,
+            Cohort(inputs=x, targets=y, masks=np.ones((1, 20), bool), seeds=[0]),
+            recipe_with(),
+        )
     assert "the layer 1 is" in str(caught.value)
     assert isinstance(recipe_with(), Private)
 
@@ -288,4 +301,8 @@ def test_a_forward_that_does_not_treat_records_alone_is_refused(make):
     torch.manual_seed(0)
     x, y = torch.randn(20, 6), torch.eye(3)[torch.zeros(20, dtype=torch.int64)]
     with pytest.raises(InvalidInput, match="together than for each alone"):
-        train_modules_privately(make, x, y, np.ones((1, 20), bool), [0], recipe_with())
+        train_modules_privately(
+            make,
+            Cohort(inputs=x, targets=y, masks=np.ones((1, 20), bool), seeds=[0]),
+            recipe_with(),
+        )

@@ -24,7 +24,7 @@ from reticent.train.private.randomness import (
 )
 from reticent.train.private.sums import Sum
 from reticent.train.recipes import SGD, Adam, PrivateNetwork
-from reticent.train.stacking import Descent
+from reticent.train.stacking import Cohort, Descent
 
 N, D, C, HIDDEN = 40, 6, 3, (5,)
 ALARM = 1e-6  # false alarms of each statistical test
@@ -100,10 +100,18 @@ def replayed(clipping, X, y, neighbours, seed, steps=6):
     recipe = recipe_with(clipping=clipping, rows=N, batch=20, epochs=steps // 2)
     first = Told(coins, noise=1.0)
     mask, other = neighbours
-    train_privately(X, y, mask[None], [1], recipe, randomness=first)
+    train_privately(
+        Cohort(inputs=X, targets=y, masks=mask[None], seeds=[1]),
+        recipe,
+        randomness=first,
+    )
     X_other, y_other, mask_other = other
     second = Told(coins, outputs=first.released)
-    train_privately(X_other, y_other, mask_other[None], [1], recipe, randomness=second)
+    train_privately(
+        Cohort(inputs=X_other, targets=y_other, masks=mask_other[None], seeds=[1]),
+        recipe,
+        randomness=second,
+    )
     assert len(first.queries) == len(second.queries) == steps
     return first.queries, second.queries
 
@@ -170,7 +178,11 @@ def test_step_equals_one_gradient_a_record(name, activation, seed):
         clipping=TREATMENTS[name], batch=N, epochs=1, activation=activation
     )
     told = Told(np.ones((1, N), dtype=bool))
-    train_privately(X, y, everyone(), [3], recipe, randomness=told)
+    train_privately(
+        Cohort(inputs=X, targets=y, masks=everyone(), seeds=[3]),
+        recipe,
+        randomness=told,
+    )
     weights, biases = initial_parameters(
         [D, *HIDDEN, C], torch.Generator().manual_seed(3)
     )
@@ -197,7 +209,11 @@ def test_what_is_released_is_followed_over_a_constant(optimiser, seed):
     recipe = recipe_with(optimiser=optimiser, l2=0.1, rows=N)
     coins = np.random.default_rng(seed).random((16, N)) < 0.25
     told = Told(coins, noise=0.3)
-    made = train_privately(X, y, everyone(), [3], recipe, randomness=told)
+    made = train_privately(
+        Cohort(inputs=X, targets=y, masks=everyone(), seeds=[3]),
+        recipe,
+        randomness=told,
+    )
     weights, biases = initial_parameters(
         [D, *HIDDEN, C], torch.Generator().manual_seed(3)
     )
@@ -222,7 +238,11 @@ def test_an_empty_batch_is_a_step_with_noise():
     coins = np.zeros((4, N), dtype=bool)
     told = Told(coins, noise=1.0)
     recipe = recipe_with(epochs=1)
-    made = train_privately(X, y, everyone(), [3], recipe, randomness=told)
+    made = train_privately(
+        Cohort(inputs=X, targets=y, masks=everyone(), seeds=[3]),
+        recipe,
+        randomness=told,
+    )
     assert len(told.queries) == 4
     assert all(float(query.abs().max()) == 0 for query in told.queries)
     start, _ = initial_parameters([D, *HIDDEN, C], torch.Generator().manual_seed(3))
@@ -234,18 +254,29 @@ def test_a_model_does_not_depend_on_those_trained_beside_it(seed):
     rng = np.random.default_rng(seed)
     masks = rng.random((4, N)) < 0.6
     recipe = recipe_with(batch=8)
-    together = train_privately(X, y, masks, [1, 2, 3, 4], recipe)
+    together = train_privately(
+        Cohort(inputs=X, targets=y, masks=masks, seeds=[1, 2, 3, 4]), recipe
+    )
     for k in range(4):
-        alone = train_privately(X, y, masks[k : k + 1], [k + 1], recipe)
+        alone = train_privately(
+            Cohort(inputs=X, targets=y, masks=masks[k : k + 1], seeds=[k + 1]), recipe
+        )
         assert torch.allclose(together.of(k).weights[0], alone.weights[0], atol=1e-5)
-    again = train_privately(X, y, masks, [1, 2, 3, 4], recipe)
+    again = train_privately(
+        Cohort(inputs=X, targets=y, masks=masks, seeds=[1, 2, 3, 4]), recipe
+    )
     assert torch.equal(together.weights[0], again.weights[0])
 
 
 def test_secret_noise_is_never_the_same():
     X, y = data(0)
     recipe = recipe_with(noise="secret")
-    one, other = (train_privately(X, y, everyone(), [3], recipe) for _ in range(2))
+    one, other = (
+        train_privately(
+            Cohort(inputs=X, targets=y, masks=everyone(), seeds=[3]), recipe
+        )
+        for _ in range(2)
+    )
     assert float((one.weights[0] - other.weights[0]).abs().max()) > 1e-3
 
 
@@ -263,14 +294,10 @@ def test_a_basis_of_the_records_changes_no_answer(seed):
     for view in views:
         made = [
             train_privately(
-                X,
-                y,
-                everyone(12),
-                [3],
+                Cohort(inputs=X, targets=y, masks=everyone(12), seeds=[3], **view),
                 recipe,
                 rotate=r,
                 randomness=Told(coins),
-                **view,
             )
             for r in (False, True)
         ]
@@ -289,10 +316,12 @@ def test_a_basis_of_the_records_changes_no_noise(seed):
     for rotate in (False, True):
         made, start = (
             train_privately(
-                X,
-                y,
-                everyone(5, models),
-                list(range(models)),
+                Cohort(
+                    inputs=X,
+                    targets=y,
+                    masks=everyone(5, models),
+                    seeds=list(range(models)),
+                ),
                 recipe if noisy else replace(recipe, noise_multiplier=1e-12),
                 rotate=rotate,
                 randomness=Nobody(range(models)),
@@ -311,11 +340,17 @@ def test_rotation_is_refused_where_elements_count():
     X, y = data(0)
     for changes in ({"clipping": Tanh()}, {"optimiser": Adam()}):
         with pytest.raises(InvalidInput, match="rotated"):
-            train_privately(X, y, everyone(), [0], recipe_with(**changes), rotate=True)
+            train_privately(
+                Cohort(inputs=X, targets=y, masks=everyone(), seeds=[0]),
+                recipe_with(**changes),
+                rotate=True,
+            )
     own = {"centres": torch.rand(2, D), "scales": torch.ones(2, D)}
     with pytest.raises(InvalidInput, match="its own scale"):
         train_privately(
-            X, y, everyone(models=2), [0, 1], recipe_with(), rotate=True, **own
+            Cohort(inputs=X, targets=y, masks=everyone(models=2), seeds=[0, 1], **own),
+            recipe_with(),
+            rotate=True,
         )
 
 
@@ -447,8 +482,14 @@ def test_rounding_stays_within_the_margin(seed):
     absent = everyone(4000)
     absent[0, 1234] = False
     with_all, without = Told(np.ones((1, 4000), bool)), Told(np.ones((1, 4000), bool))
-    train_privately(X, y, everyone(4000), [1], recipe, randomness=with_all)
-    train_privately(X, y, absent, [1], recipe, randomness=without)
+    train_privately(
+        Cohort(inputs=X, targets=y, masks=everyone(4000), seeds=[1]),
+        recipe,
+        randomness=with_all,
+    )
+    train_privately(
+        Cohort(inputs=X, targets=y, masks=absent, seeds=[1]), recipe, randomness=without
+    )
     moved = float((with_all.queries[0] - without.queries[0]).norm())
     assert moved <= 0.05
     assert moved >= 0.05 * (1 - 2 * margin(4000))
@@ -475,4 +516,7 @@ def test_recipes_that_void_the_guarantee_are_refused(changes, word):
 def test_a_batch_larger_than_the_table_is_refused():
     X, y = data(0)
     with pytest.raises(InvalidInput, match="larger than the table"):
-        train_privately(X, y, everyone(), [0], recipe_with(batch=N + 1))
+        train_privately(
+            Cohort(inputs=X, targets=y, masks=everyone(), seeds=[0]),
+            recipe_with(batch=N + 1),
+        )

@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch", reason="the extra `torch` is not installed"
 
 from reticent.attack import log_odds
 from reticent.errors import InvalidInput
+from reticent.product import Departure
 from reticent.train.engine import stacked_parameters
 from reticent.train.private.clipping import Clip, Tanh
 from reticent.train.private.randomness import normal_filler
@@ -21,6 +22,7 @@ from reticent.train.private.watched import (
     watch_networks,
 )
 from reticent.train.recipes import SGD, PrivateModule, PrivateNetwork
+from reticent.train.stacking import View
 
 ALARM = 1e-6  # false alarms of each statistical test
 N, D, C = 30, 5, 3
@@ -62,7 +64,7 @@ def test_beliefs_follow_algorithm_1_written_out_naively(pair):
     """Gradients one by one, log-densities of whole normal vectors, no algebra in between."""
     X, Y = data()
     made, seed = recipe(), 7
-    trace, truth = watch_networks(X, Y, pair, made, [seed])
+    trace, truth = watch_networks(View(inputs=X, targets=Y), pair, made, [seed])
     (weights,), (biases,) = stacked_parameters(
         [D, C], [torch.Generator().manual_seed(seed)]
     )
@@ -92,16 +94,18 @@ def test_beliefs_follow_algorithm_1_written_out_naively(pair):
 
 def test_the_two_tables_lie_no_farther_apart_than_the_bound():
     X, Y = data()
-    trace, _ = watch_networks(X, Y, REMOVE, recipe(), range(5))
+    trace, _ = watch_networks(View(inputs=X, targets=Y), REMOVE, recipe(), range(5))
     assert trace.distance.max() <= 0.2
-    trace, _ = watch_networks(X, Y, REPLACE, recipe(), range(5))
+    trace, _ = watch_networks(View(inputs=X, targets=Y), REPLACE, recipe(), range(5))
     assert 0.2 < trace.distance.max() <= 0.4
 
 
 def test_a_run_does_not_depend_on_the_runs_beside_it():
     X, Y = data()
-    together, _ = watch_networks(X, Y, REMOVE, recipe(batch=10), range(4))
-    alone, _ = watch_networks(X, Y, REMOVE, recipe(batch=10), [2])
+    together, _ = watch_networks(
+        View(inputs=X, targets=Y), REMOVE, recipe(batch=10), range(4)
+    )
+    alone, _ = watch_networks(View(inputs=X, targets=Y), REMOVE, recipe(batch=10), [2])
     np.testing.assert_allclose(
         together.first.inner[2], alone.first.inner[0], rtol=1e-4, atol=1e-6
     )
@@ -110,11 +114,19 @@ def test_a_run_does_not_depend_on_the_runs_beside_it():
 def test_the_record_takes_part_as_stated(seed):
     X, Y = data()
     sampled = recipe(batch=10, epochs=20)
-    trace, truth = watch_networks(X, Y, REMOVE, sampled, range(seed, seed + 100))
+    trace, truth = watch_networks(
+        View(inputs=X, targets=Y), REMOVE, sampled, range(seed, seed + 100)
+    )
     low, high = stats.binom.ppf([ALARM / 2, 1 - ALARM / 2], truth.taken.size, 10 / 29)
     assert low <= truth.taken.sum() <= high
     assert trace.rate == pytest.approx(10 / 29)
-    _, shuffled = watch_networks(X, Y, REMOVE, sampled, range(20), shuffled=True)
+    _, shuffled = watch_networks(
+        View(inputs=X, targets=Y),
+        REMOVE,
+        sampled,
+        range(20),
+        departure=Departure(shuffled=True),
+    )
     epoch = math.ceil(29 / 10)
     whole = shuffled.taken[:, : shuffled.taken.shape[1] // epoch * epoch]
     assert (whole.reshape(20, -1, epoch).sum(axis=2) == 1).all()
@@ -126,7 +138,7 @@ def test_final_beliefs_come_true_as_often_as_they_say(batch, seed):
     X, Y = data()
     made = recipe(batch=batch, noise_multiplier=2.0 if batch > 20 else 1.2)
     runs = range(10_000 * seed, 10_000 * seed + 4_000)
-    trace, truth = watch_networks(X, Y, REMOVE, made, runs)
+    trace, truth = watch_networks(View(inputs=X, targets=Y), REMOVE, made, runs)
     final = log_odds(trace)[:, -1]
     assert misses(final, truth.first) <= 1
     # The twin: an adversary that takes the noise for smaller than it is is too sure of itself.
@@ -152,7 +164,7 @@ def test_the_advantage_is_the_exact_one(noise, seed):
     X, Y = data()
     made = recipe(noise_multiplier=noise)
     runs = range(10_000 * seed, 10_000 * seed + 2_000)
-    trace, truth = watch_networks(X, Y, REMOVE, made, runs)
+    trace, truth = watch_networks(View(inputs=X, targets=Y), REMOVE, made, runs)
     right = int(((log_odds(trace)[:, -1] > 0) == truth.first).sum())
 
     def plausible(mu):
@@ -183,7 +195,9 @@ def test_modules_are_watched_like_networks():
         optimiser=SGD(rate=0.0),
         rows=N - 1,
     )
-    trace, truth = watch_modules(make, X, Y, REMOVE, private, range(200))
+    trace, truth = watch_modules(
+        make, View(inputs=X, targets=Y), REMOVE, private, range(200)
+    )
     assert trace.size == (D + 1) * C
     assert trace.distance.max() <= 0.2
     # At rate 0 nothing moves: every step has the same share, and noise is all that differs.
@@ -195,22 +209,48 @@ def test_modules_are_watched_like_networks():
 
 def test_local_noise_follows_the_distance_or_the_longest_share():
     X, Y = data()
-    trace, _ = watch_networks(X, Y, REPLACE, recipe(), range(4), local="pair")
+    trace, _ = watch_networks(
+        View(inputs=X, targets=Y),
+        REPLACE,
+        recipe(),
+        range(4),
+        departure=Departure(local="pair"),
+    )
     np.testing.assert_allclose(trace.first.deviation, 3.0 * trace.distance, rtol=1e-5)
     np.testing.assert_allclose(trace.second.deviation, trace.first.deviation)
     free = recipe(clipping=Clip(norm=100.0))
-    trace, _ = watch_networks(X, Y, REMOVE, free, range(4), local="own")
+    trace, _ = watch_networks(
+        View(inputs=X, targets=Y),
+        REMOVE,
+        free,
+        range(4),
+        departure=Departure(local="own"),
+    )
     # Without the record that lies far from the others the longest gradient is shorter.
     assert (trace.second.deviation < 0.9 * trace.first.deviation).any()
     with pytest.raises(InvalidInput, match="Tanh is not known"):
-        watch_networks(X, Y, REMOVE, recipe(clipping=Tanh()), [0], local="own")
+        watch_networks(
+            View(inputs=X, targets=Y),
+            REMOVE,
+            recipe(clipping=Tanh()),
+            [0],
+            departure=Departure(local="own"),
+        )
     with pytest.raises(InvalidInput, match="'pair' or 'own'"):
-        watch_networks(X, Y, REMOVE, recipe(), [0], local=True)
+        watch_networks(
+            View(inputs=X, targets=Y),
+            REMOVE,
+            recipe(),
+            [0],
+            departure=Departure(local=True),
+        )
 
 
 def test_shares_at_the_start_are_the_treated_gradients():
     X, Y = data()
-    shares = network_shares_at_start(X, Y, [3, N - 2], recipe(), seed=0)
+    shares = network_shares_at_start(
+        View(inputs=X, targets=Y), [3, N - 2], recipe(), seed=0
+    )
     assert shares.shape == (2, (D + 1) * C)
     assert float(shares[1].norm()) == pytest.approx(0.2, rel=1e-3)
 

@@ -15,15 +15,9 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from reticent.attack._base import Need, Scores
-from reticent.attack._games import (
-    Neighbours,
-    learnable_games,
-    mean_log_odds,
-    nearest_records,
-)
+from reticent.attack._games import Neighbours, nearest_records, odds_from_games
 from reticent.attack.regression._base import RegressionChallenge, RegressionKnowledge
 from reticent.attack.regression.gap_t import gap_log_ratio, prediction_moments
 from reticent.attack.regression.rmia import log_relative_ratio
@@ -75,9 +69,8 @@ class CombinedResidual:
     ) -> Scores:
         """Return the log-odds of membership."""
         pool = knowledge.need_pool(self.name)
-        games = learnable_games(pool, self.name, most=self.most_games)
-        n, near = len(challenge), None
-        if challenge.features is not None and self.neighbours and n > 1:
+        near = None
+        if challenge.features is not None and self.neighbours and len(challenge) > 1:
             near = _Neighbourhood.of(
                 challenge.features,
                 pool.targets,
@@ -85,25 +78,22 @@ class CombinedResidual:
                 most=self.most_anchors,
                 rng=rng,
             )
-        each = min(n, self.most_rows // len(games))
-        inputs, tags = [], []
-        for model, shadows in games:
-            rows = rng.choice(n, each, replace=False)
-            known = _evidence(pool.predictions[model], pool.of_models(shadows), near)
-            inputs.append(known[rows])
-            tags.append(pool.masks[model, rows])
-        odds_of = mean_log_odds(np.concatenate(inputs), np.concatenate(tags), rng)
-        # The product is judged by as many shadows as in the games, once for each pair that is left out.
-        by_pair = {int(pool.pairs[model]): shadows for model, shadows in games}
-        odds = np.zeros(n)
-        for shadows in by_pair.values():
-            shown = _evidence(challenge.predictions, pool.of_models(shadows), near)
-            odds += odds_of(shown)
-        odds /= len(by_pair)
-        # Games on k records support odds of at most k to one. Larger odds still order the records, but the
-        # probabilities claim no more.
-        largest = np.log(len(games) * each)
-        return Scores(values=odds, probabilities=expit(odds.clip(-largest, largest)))
+
+        def evidence(
+            model: int | None, shadows: NDArray[np.bool_], rows: NDArray[np.int64]
+        ) -> NDArray[np.float64]:
+            predictions = (
+                challenge.predictions if model is None else pool.predictions[model]
+            )
+            return _evidence(predictions, pool.of_models(shadows), near)[rows]
+
+        return odds_from_games(
+            pool,
+            evidence,
+            most_rows=self.most_rows,
+            most_games=self.most_games,
+            rng=rng,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,9 +11,9 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import HistGradientBoostingRegressor
 
 from reticent.attack._base import Need, Scores
+from reticent.attack.quantile import fitted_trees
 from reticent.attack.regression._base import RegressionChallenge, RegressionKnowledge
 from reticent.run import one_thread
 
@@ -66,32 +66,13 @@ class QuantileResidual:
             unit = float(np.median(errors[known])) or float(errors[known].mean()) or 1.0
             with one_thread():
                 quantiles = [
-                    _fitted(level, inputs[known], errors[known] / unit, rng).predict(
-                        inputs[judge]
-                    )
+                    fitted_trees(
+                        inputs[known], errors[known] / unit, rng, quantile=level
+                    ).predict(inputs[judge])
                     for level in LEVELS
                 ]
             values[judge] = -_rank(errors[judge] / unit, np.stack(quantiles))
         return Scores(values=values)
-
-
-def _fitted(
-    level: float,
-    inputs: NDArray[np.float64],
-    errors: NDArray[np.float64],
-    rng: np.random.Generator,
-) -> HistGradientBoostingRegressor:
-    model = HistGradientBoostingRegressor(
-        loss="quantile",
-        quantile=level,
-        max_iter=60,
-        learning_rate=0.1,
-        max_leaf_nodes=15,
-        min_samples_leaf=max(5, min(20, len(inputs) // 10)),
-        early_stopping=False,
-        random_state=int(rng.integers(2**31 - 1)),
-    )
-    return model.fit(inputs, errors)
 
 
 def _rank(

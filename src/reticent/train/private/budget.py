@@ -14,6 +14,7 @@ from reticent.account import (
     PrivateTraining,
     Relation,
     Target,
+    Terms,
     calibrate,
     trade_off,
 )
@@ -70,10 +71,7 @@ def guarantee_of(
     recipe: Private,
     *,
     rows: int,
-    delta: float,
-    relation: Relation,
-    prior: float = 0.5,
-    fpr: float = 0.001,
+    terms: Terms,
     largest_unit: int = 1,
 ) -> Guarantee:
     """Return what a private recipe guarantees about a product trained on this number of rows.
@@ -84,15 +82,12 @@ def guarantee_of(
         The training.
     rows : int
         Number of records that the product was trained on.
-    delta : float
-        Delta at which epsilon and the belief are stated.
-    relation : Relation
-        When tables are neighbours.
-    prior, fpr : float
-        Belief before the release, and false-positive rate at which the true-positive rate is stated.
+    terms : Terms
+        Delta, relation, prior and false-positive rate at which it is stated.
     largest_unit : int
         Largest number of rows that one person has.
     """
+    delta, relation = terms.delta, terms.relation
     curve = trade_off(recipe.mechanism(rows, relation))
     course = recipe.course(rows)
     caveats = list(recipe.caveats())
@@ -118,10 +113,10 @@ def guarantee_of(
         sampling_rate=course.sampling_rate,
         steps=course.steps,
         advantage=curve.advantage,
-        belief=curve.belief(delta, prior=prior),
-        prior=prior,
-        tpr=curve.tpr(fpr),
-        fpr=fpr,
+        belief=curve.belief(delta, prior=terms.prior),
+        prior=terms.prior,
+        tpr=curve.tpr(terms.fpr),
+        fpr=terms.fpr,
         caveats=tuple(caveats),
         public=tuple(public),
     )
@@ -143,7 +138,7 @@ def proven_epsilon(
     recipe : Private
         The training.
     rows, delta, relation
-        As in :func:`guarantee_of`.
+        As in :func:`with_noise_for`.
     local : bool
         Whether the noise is scaled to the records themselves.
     shuffled : bool

@@ -375,15 +375,16 @@ def _trained(
             "networks are trained with PyTorch, which is not installed; install reticent[torch]."
         ) from error
     from reticent.train.private.networks import train_privately
+    from reticent.train.stacking import Cohort
 
     with one_torch_thread():
-        networks = train_privately(
-            torch.from_numpy(inputs),
-            torch.from_numpy(targets),
-            np.ones((1, len(inputs)), dtype=bool),
-            [seed],
-            recipe,
+        cohort = Cohort(
+            inputs=torch.from_numpy(inputs),
+            targets=torch.from_numpy(targets),
+            masks=np.ones((1, len(inputs)), dtype=bool),
+            seeds=[seed],
         )
+        networks = train_privately(cohort, recipe)
     weights = tuple(np.array(weight[0].numpy()) for weight in networks.weights)
     biases = tuple(np.array(bias[0, :, 0].numpy()) for bias in networks.biases)
     if not all(np.isfinite(part).all() for part in (*weights, *biases)):

@@ -9,9 +9,7 @@ differentiated record by record by ``torch.func.vmap``.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
@@ -23,7 +21,7 @@ from reticent.train.private.networks import Follower, randomness_of
 from reticent.train.private.randomness import Randomness
 from reticent.train.private.sums import Column, Outer, Piece, Sum, Whole
 from reticent.train.recipes import Private
-from reticent.train.stacking import View, members_of
+from reticent.train.stacking import Cohort, View
 
 __all__ = [
     "gradients_of_records",
@@ -37,14 +35,9 @@ CHUNK = 256  # records differentiated at once, so that per-record gradients stay
 
 def train_modules_privately(
     make: Callable[[], nn.Module],
-    inputs: Tensor,
-    targets: Tensor,
-    masks: NDArray[np.bool_],
-    seeds: Sequence[int],
+    cohort: Cohort,
     recipe: Private,
     *,
-    centres: Tensor | None = None,
-    scales: Tensor | None = None,
     randomness: Sequence[Randomness] | None = None,
     tell: Callable[[int], None] | None = None,
 ) -> Modules:
@@ -52,10 +45,11 @@ def train_modules_privately(
 
     Parameters
     ----------
-    make, inputs, targets, masks, centres, scales
-        As in :func:`reticent.train.modules.train_modules`. Centres and scales must be public.
-    seeds : sequence of int
-        Seeds of the initialisation; and of batches and noise, if they are seeded.
+    make : callable
+        Returns a new module, as in :func:`reticent.train.modules.train_modules`.
+    cohort : Cohort
+        Records, members and seeds. Centres and scales must be public. A seed gives the initialisation; and batches and
+        noise, if they are seeded.
     recipe : Private
         Training, clipping and noise.
     randomness : sequence of Randomness, optional
@@ -68,15 +62,15 @@ def train_modules_privately(
     InvalidInput
         If the module or its loss mixes records, as a batch norm does, or draws at random, as dropout does.
     """
-    view = View(inputs=inputs, targets=targets, centres=centres, scales=scales)
-    members = members_of(masks, seeds, view)
+    members = cohort.members()
     modules = []
-    for k, seed in enumerate(seeds):
+    for k, seed in enumerate(cohort.seeds):
+        view = cohort.of(k)
         module, _ = made_with(make, int(seed), view.inputs[:1])
         refuse_mixing(module)
-        _must_answer_alone(module, view.of(k), members[k])
+        _must_answer_alone(module, view, members[k])
         source = randomness_of(recipe, [seed]) if randomness is None else randomness[k]
-        _train_one(module, view.of(k), members[k], recipe, source, tell)
+        _train_one(module, view, members[k], recipe, source, tell)
         modules.append(module.eval())
     return Modules(
         modules=tuple(modules),

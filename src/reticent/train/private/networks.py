@@ -11,9 +11,7 @@ bound that the clipping states.
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from reticent.errors import InvalidInput
@@ -28,7 +26,7 @@ from reticent.train.private.randomness import (
 )
 from reticent.train.private.sums import Column, Outer, Piece, Sum, clipped_sums
 from reticent.train.recipes import Private, PrivateNetwork
-from reticent.train.stacking import Descent, View, members_of
+from reticent.train.stacking import Cohort, Descent, View
 
 __all__ = [
     "Follower",
@@ -40,14 +38,9 @@ __all__ = [
 
 
 def train_privately(
-    inputs: Tensor,
-    targets: Tensor,
-    masks: NDArray[np.bool_],
-    seeds: Sequence[int],
+    cohort: Cohort,
     recipe: PrivateNetwork,
     *,
-    centres: Tensor | None = None,
-    scales: Tensor | None = None,
     rotate: bool = False,
     randomness: Randomness | None = None,
     tell: Callable[[int], None] | None = None,
@@ -56,11 +49,9 @@ def train_privately(
 
     Parameters
     ----------
-    inputs, targets, masks, centres, scales
-        As in :func:`reticent.train.engine.train_networks`. Centres and scales must be public: computing them from the
-        records without noise voids the guarantee.
-    seeds : sequence of int
-        Seeds of the initialisation, which needs no secret; and of batches and noise, if they are seeded.
+    cohort : Cohort
+        Records, members and seeds. Centres and scales must be public: computing them from the records without noise
+        voids the guarantee. A seed gives the initialisation, which needs no secret; and batches and noise, if they are seeded.
     recipe : PrivateNetwork
         Shape, training, clipping and noise.
     rotate : bool
@@ -72,15 +63,15 @@ def train_privately(
     tell : callable, optional
         Called after each step with the number of completed steps.
     """
-    view = View(inputs=inputs, targets=targets, centres=centres, scales=scales)
+    view: View = cohort
     basis = None
     if rotate:
         _refuse_rotation(recipe)
         basis, view = _rotated(view)
-    members = members_of(masks, seeds, view)
+    members = cohort.members()
     courses = [recipe.course(len(rows)) for rows in members]
-    generators = [torch.Generator().manual_seed(int(seed)) for seed in seeds]
-    sizes = [inputs.shape[1], *recipe.hidden, targets.shape[-1]]
+    generators = [torch.Generator().manual_seed(int(seed)) for seed in cohort.seeds]
+    sizes = [cohort.inputs.shape[1], *recipe.hidden, cohort.targets.shape[-1]]
     weights, biases = stacked_parameters(sizes, generators)
     if basis is not None:
         weights[0] = weights[0] @ basis
@@ -88,7 +79,7 @@ def train_privately(
         list(zip(weights, biases, strict=True)), [recipe.l2, 0.0] * len(weights), recipe
     )
     if randomness is None:
-        randomness = randomness_of(recipe, seeds)
+        randomness = randomness_of(recipe, cohort.seeds)
     steps = max(course.steps for course in courses)
     batches = randomness.batches(
         members,

@@ -1,21 +1,26 @@
 """Train private networks and modules on tables, whose columns' values are declared or learned with noise."""
 
-import functools
 import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.account import Guarantee, Relation
+from reticent.account import Guarantee, Terms
 from reticent.data import Table
 from reticent.errors import InvalidInput
 from reticent.pool import Trace, Truth
-from reticent.product import Encoder, ModuleProduct, NetworkProduct, Watchable
+from reticent.product import (
+    Departure,
+    Encoder,
+    ModuleProduct,
+    NetworkProduct,
+    Watchable,
+)
 from reticent.run import Content, Serial, Workers, code_of, content_of
 from reticent.train.memory import one_torch_thread
 from reticent.train.networks import (
@@ -42,6 +47,7 @@ if TYPE_CHECKING:
     from reticent.train.engine import Networks
     from reticent.train.modules import Modules
     from reticent.train.private.watched import Neighbours
+    from reticent.train.stacking import View
 
 __all__ = ["PrivateModuleTrainer", "PrivateNetworkTrainer"]
 
@@ -49,7 +55,6 @@ ROTATED = 0.7  # records per column below which training in a basis of the recor
 RUNS_PER_GROUP = 50  # runs watched at once; more do not fit into the processor's cache
 UNCLIPPED = Clip(norm=1e9)  # longer than any gradient, so that none is shortened
 Tell = Callable[[int], None]
-Local = Literal["pair", "own"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,28 +69,18 @@ class _Watched:
         One-hot classes of the records.
     neighbours : Neighbours
         The two tables.
-    local, shuffled
-        As in :func:`reticent.train.private.watched.watch_networks`.
+    departure : Departure
+        How the training departs from DP-SGD.
     """
 
     encoded: Encoded
     targets: NDArray[np.float32]
     neighbours: "Neighbours"
-    local: Local | None
-    shuffled: bool
+    departure: Departure
 
-    def tensors(self) -> "tuple[torch.Tensor, ...]":
-        """Return inputs, targets, centre and scale."""
-        import torch
-
-        encoded = self.encoded
-        arrays = (
-            encoded.matrix,
-            self.targets,
-            encoded.centres[0],
-            encoded.scales[0],
-        )
-        return tuple(torch.from_numpy(array) for array in arrays)
+    def view(self) -> "View":
+        """Return the records as every model sees them."""
+        return self.encoded.view(self.targets)
 
 
 class _Private(Stackable[Models]):
@@ -107,12 +102,7 @@ class _Private(Stackable[Models]):
 
     def guarantee(self, rows: int) -> Guarantee | None:
         """Return what the recipe guarantees about a product trained on ``rows`` rows, at delta 1 / (10 rows) under add/remove."""
-        return guarantee_of(
-            self.private,
-            rows=rows,
-            delta=1 / (10 * rows),
-            relation=Relation.ADD_REMOVE,
-        )
+        return guarantee_of(self.private, rows=rows, terms=Terms(delta=1 / (10 * rows)))
 
     def watching(self) -> Watchable | None:
         """Return the trainer itself: every step of its training can be watched."""
@@ -133,18 +123,13 @@ class _Private(Stackable[Models]):
         need_torch()
         secret = self.private.noise == "secret"
         domain = self._domain(table, secure_generator() if secret else _seeded(seed))
-        encoder = domain.encoder
-        if encoder.width == 0:
+        if domain.encoder.width == 0:
             raise InvalidInput(
                 f"no column could be learned through the noise from {len(table)} records; declare the columns' values with a "
                 "domain, or use more records."
             )
-        centre, scale = domain.standardisation()
-        encoded = Encoded(
-            encoder=encoder,
-            matrix=encoder.matrix(table.features),
-            centres=centre[None],
-            scales=scale[None],
+        encoded = replace(
+            _encoded_by(domain, table),
             warnings=tuple(
                 f"the values of {name} were too few to be learned through the noise"
                 for name in domain.unheard
@@ -161,10 +146,8 @@ class _Private(Stackable[Models]):
         own: int,
         other: int | None = None,
         seeds: Sequence[int],
-        local: Local | None = None,
-        shuffled: bool = False,
+        departure: Departure,
         workers: Workers | None = None,
-        tell: Tell | None = None,
     ) -> tuple[Trace, Truth]:
         """Train on one of two neighbouring tables per seed, and return what an observer of every step could use.
 
@@ -179,12 +162,10 @@ class _Private(Stackable[Models]):
             Row that only the first table holds, and row that only the second table holds, if there is one.
         seeds : sequence of int
             Seed of each run.
-        local, shuffled
-            As in :func:`reticent.train.private.watched.watch_networks`.
+        departure : Departure
+            How the training departs from DP-SGD.
         workers : Workers, optional
             The workers that carry out the runs; by default this process.
-        tell : callable, optional
-            Called with the number of completed runs.
         """
         need_torch()
         from reticent.train.private.watched import Neighbours
@@ -196,18 +177,13 @@ class _Private(Stackable[Models]):
             encoded=self._encoded_for_all(table, int(seeds[0])),
             targets=one_hot(table),
             neighbours=Neighbours(common=common, own=own, other=other),
-            local=local,
-            shuffled=shuffled,
+            departure=departure,
         )
         workers = workers or Serial()
-        # Small groups, so that progress is reported often and all processes end at about the same time.
+        # Small groups, so that all processes end at about the same time.
         size = max(1, min(RUNS_PER_GROUP, -(-len(seeds) // (2 * workers.count))))
         groups = [seeds[at : at + size] for at in range(0, len(seeds), size)]
-        watchings: list[tuple[Trace, Truth]] = []
-        for watching in workers.map(_watch_group, groups, shared=(self, watched)):
-            watchings.append(watching)
-            if tell is not None:
-                tell(sum(len(group) for group in groups[: len(watchings)]))
+        watchings = workers.map(_watch_group, groups, shared=(self, watched))
         traces, truths = zip(*watchings, strict=True)
         return Trace.join(list(traces)), Truth.join(list(truths))
 
@@ -226,22 +202,14 @@ class _Private(Stackable[Models]):
             Seed of the initialisation.
         """
         need_torch()
-        encoded = self._encoded_for_all(table, seed)
+        view = self._encoded_for_all(table, seed).view(one_hot(table))
         with one_torch_thread():
-            shares = self._shares_at_start(encoded, table, rows, seed)
+            shares = self._shares_at_start(view, rows, seed)
         return np.asarray(shares.numpy())
 
     def _encoded_for_all(self, table: Table, seed: int) -> Encoded:
         """Return the records as all models of a watched training see them."""
-        domain = self._domain(table, _seeded(seed))
-        encoder = domain.encoder
-        centre, scale = domain.standardisation()
-        return Encoded(
-            encoder=encoder,
-            matrix=encoder.matrix(table.features),
-            centres=centre[None],
-            scales=scale[None],
-        )
+        return _encoded_by(self._domain(table, _seeded(seed)), table)
 
     @abstractmethod
     def _watch(self, watched: _Watched, seeds: Sequence[int]) -> tuple[Trace, Truth]:
@@ -249,7 +217,7 @@ class _Private(Stackable[Models]):
 
     @abstractmethod
     def _shares_at_start(
-        self, encoded: Encoded, table: Table, rows: Sequence[int], seed: int
+        self, view: "View", rows: Sequence[int], seed: int
     ) -> "torch.Tensor":
         """Return the clipped gradients of the given records at the initial weights."""
 
@@ -351,8 +319,6 @@ class PrivateNetworkTrainer(_Private["Networks"], NetworkTrainer):
         tell: Tell | None = None,
         pooled: bool = False,
     ) -> "Networks":
-        import torch
-
         from reticent.train.private.networks import can_rotate, train_privately
 
         recipe = replace(self.network, noise="seeded") if pooled else self.network
@@ -360,13 +326,8 @@ class PrivateNetworkTrainer(_Private["Networks"], NetworkTrainer):
         # Only in pools, whose models never answer for other records, and only if all models see the same scale.
         rotate = pooled and recipe.domain is not None and rows < ROTATED * width
         return train_privately(
-            torch.from_numpy(encoded.matrix),
-            torch.from_numpy(one_hot(table)),
-            masks,
-            seeds,
+            encoded.cohort(one_hot(table), masks, seeds),
             recipe,
-            centres=torch.from_numpy(encoded.centres),
-            scales=torch.from_numpy(encoded.scales),
             rotate=rotate and can_rotate(recipe),
             tell=tell,
         )
@@ -374,35 +335,20 @@ class PrivateNetworkTrainer(_Private["Networks"], NetworkTrainer):
     def _watch(self, watched: _Watched, seeds: Sequence[int]) -> tuple[Trace, Truth]:
         from reticent.train.private.watched import watch_networks
 
-        inputs, targets, centre, scale = watched.tensors()
         return watch_networks(
-            inputs,
-            targets,
+            watched.view(),
             watched.neighbours,
             self.network,
             seeds,
-            centre=centre,
-            scale=scale,
-            local=watched.local,
-            shuffled=watched.shuffled,
+            departure=watched.departure,
         )
 
     def _shares_at_start(
-        self, encoded: Encoded, table: Table, rows: Sequence[int], seed: int
+        self, view: "View", rows: Sequence[int], seed: int
     ) -> "torch.Tensor":
-        import torch
-
         from reticent.train.private.watched import network_shares_at_start
 
-        return network_shares_at_start(
-            torch.from_numpy(encoded.matrix),
-            torch.from_numpy(one_hot(table)),
-            rows,
-            self.network,
-            seed=seed,
-            centre=torch.from_numpy(encoded.centres[0]),
-            scale=torch.from_numpy(encoded.scales[0]),
-        )
+        return network_shares_at_start(view, rows, self.network, seed=seed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -453,59 +399,35 @@ class PrivateModuleTrainer(_Private["Modules"], ModuleTrainer):
         tell: Tell | None = None,
         pooled: bool = False,
     ) -> "Modules":
-        import torch
-
         from reticent.train.private.modules import train_modules_privately
 
         recipe = replace(self.training, noise="seeded") if pooled else self.training
+        cohort = encoded.cohort(one_hot(table), masks, seeds)
         with as_trainer_failure(self.recipe):
             return train_modules_privately(
-                functools.partial(
-                    self.make, encoded.matrix.shape[1], len(table.classes)
-                ),
-                torch.from_numpy(encoded.matrix),
-                torch.from_numpy(one_hot(table)),
-                masks,
-                seeds,
-                recipe,
-                centres=torch.from_numpy(encoded.centres),
-                scales=torch.from_numpy(encoded.scales),
-                tell=tell,
+                self._maker(cohort), cohort, recipe, tell=tell
             )
 
     def _watch(self, watched: _Watched, seeds: Sequence[int]) -> tuple[Trace, Truth]:
         from reticent.train.private.watched import watch_modules
 
-        inputs, targets, centre, scale = watched.tensors()
+        view = watched.view()
         return watch_modules(
-            functools.partial(self.make, inputs.shape[1], targets.shape[1]),
-            inputs,
-            targets,
+            self._maker(view),
+            view,
             watched.neighbours,
             self.training,
             seeds,
-            centre=centre,
-            scale=scale,
-            local=watched.local,
-            shuffled=watched.shuffled,
+            departure=watched.departure,
         )
 
     def _shares_at_start(
-        self, encoded: Encoded, table: Table, rows: Sequence[int], seed: int
+        self, view: "View", rows: Sequence[int], seed: int
     ) -> "torch.Tensor":
-        import torch
-
         from reticent.train.private.watched import module_shares_at_start
 
         return module_shares_at_start(
-            functools.partial(self.make, encoded.matrix.shape[1], len(table.classes)),
-            torch.from_numpy(encoded.matrix),
-            torch.from_numpy(one_hot(table)),
-            rows,
-            self.training,
-            seed=seed,
-            centre=torch.from_numpy(encoded.centres[0]),
-            scale=torch.from_numpy(encoded.scales[0]),
+            self._maker(view), view, rows, self.training, seed=seed
         )
 
 
@@ -516,6 +438,17 @@ def _watch_group(
     trainer, watched = shared
     with one_torch_thread():
         return trainer._watch(watched, seeds)
+
+
+def _encoded_by(domain: Domain, table: Table) -> Encoded:
+    """Return the records as a single model sees them, encoded and scaled by a domain."""
+    centre, scale = domain.standardisation()
+    return Encoded(
+        encoder=domain.encoder,
+        matrix=domain.encoder.matrix(table.features),
+        centres=centre[None],
+        scales=scale[None],
+    )
 
 
 def _seeded(seed: int) -> np.random.Generator:

@@ -13,9 +13,9 @@ References
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from reticent.errors import InvalidInput
 from reticent.pool import Side, Trace, Truth
+from reticent.product import Departure
 from reticent.train._trial import made_with
 from reticent.train.engine import stacked_parameters
 from reticent.train.losses import loss_of
@@ -41,7 +42,6 @@ from reticent.train.recipes import Private, PrivateNetwork
 from reticent.train.stacking import View, batch_order
 
 __all__ = [
-    "Local",
     "Neighbours",
     "module_shares_at_start",
     "network_shares_at_start",
@@ -49,8 +49,7 @@ __all__ = [
     "watch_networks",
 ]
 
-Local = Literal["pair", "own"]
-
+AS_STATED = Departure()
 # Parameters of all models watched in one pass: 16 MB in single precision.
 TOGETHER = 2**22
 CHUNK = 256  # records of a module's batch differentiated at once, so that per-record gradients stay small
@@ -107,68 +106,45 @@ class _Models(Protocol):
 
 
 def watch_networks(
-    inputs: Tensor,
-    targets: Tensor,
+    view: View,
     neighbours: Neighbours,
     recipe: PrivateNetwork,
     seeds: Sequence[int],
     *,
-    centre: Tensor | None = None,
-    scale: Tensor | None = None,
-    local: Local | None = None,
-    shuffled: bool = False,
-    tell: Callable[[int], None] | None = None,
+    departure: Departure = AS_STATED,
 ) -> tuple[Trace, Truth]:
     """Train one network per seed on either table, many in one pass, and return what an observer could use.
 
     Parameters
     ----------
-    inputs, targets : Tensor, (n, d) and (n, classes)
-        The records of both tables.
+    view : View
+        The records of both tables, as every model sees them.
     neighbours : Neighbours
         Which of the records the two tables hold.
     recipe : PrivateNetwork
         The training.
     seeds : sequence of int
         Seed of each run: the coin that chooses the table, initialisation, batches, noise.
-    centre, scale : Tensor, (d,), optional
-        Every model sees ``(inputs - centre) / scale``.
-    local : str, optional
-        Scale the noise to the records instead of the clipping's bound: empirical, not DP. ``"pair"`` takes the distance between the two
-        shares, as the source does; ``"own"`` takes the longest share in the table that is used, which a holder of
-        that table can compute, and which differs between the tables.
-    shuffled : bool
-        Whether batches are cut from a shuffled table instead of Poisson sampling. The second table then has an empty place
-        where the first one has the record.
-    tell : callable, optional
-        Called with the number of completed runs.
+    departure : Departure
+        How the training departs from DP-SGD.
     """
-    parameters = sum(recipe.sizes(inputs.shape[1], targets.shape[1]))
+    parameters = sum(recipe.sizes(view.inputs.shape[1], view.targets.shape[1]))
     together = max(1, min(len(seeds), TOGETHER // parameters))
-    watched = []
-    for start in range(0, len(seeds), together):
-        group = seeds[start : start + together]
-        view = _view(inputs, targets, centre, scale, len(group))
-        models = _Networks(view, recipe, group)
-        watched.append(_watch(models, neighbours, recipe, group, local, shuffled))
-        if tell is not None:
-            tell(min(start + together, len(seeds)))
-    return Trace.join([t for t, _ in watched]), Truth.join([a for _, a in watched])
+    groups = [seeds[at : at + together] for at in range(0, len(seeds), together)]
+    return _joined(
+        _watch(_Networks(view, recipe, group), neighbours, recipe, group, departure)
+        for group in groups
+    )
 
 
 def watch_modules(
     make: Callable[[], nn.Module],
-    inputs: Tensor,
-    targets: Tensor,
+    view: View,
     neighbours: Neighbours,
     recipe: Private,
     seeds: Sequence[int],
     *,
-    centre: Tensor | None = None,
-    scale: Tensor | None = None,
-    local: Local | None = None,
-    shuffled: bool = False,
-    tell: Callable[[int], None] | None = None,
+    departure: Departure = AS_STATED,
 ) -> tuple[Trace, Truth]:
     """Train one module of the user per seed on either table, one after another; see :func:`watch_networks`.
 
@@ -176,50 +152,45 @@ def watch_modules(
     ----------
     make : callable
         Returns a new module.
-    inputs, targets, neighbours, recipe, seeds, centre, scale, local, shuffled, tell
+    view, neighbours, recipe, seeds, departure
         As in :func:`watch_networks`.
     """
-    watched = []
-    for done, seed in enumerate(seeds):
-        view = _view(inputs, targets, centre, scale, 1)
-        models = _Module(make, view, recipe, int(seed))
-        watched.append(_watch(models, neighbours, recipe, [seed], local, shuffled))
-        if tell is not None:
-            tell(done + 1)
-    return Trace.join([t for t, _ in watched]), Truth.join([a for _, a in watched])
+    return _joined(
+        _watch(
+            _Module(make, view, recipe, int(seed)),
+            neighbours,
+            recipe,
+            [seed],
+            departure,
+        )
+        for seed in seeds
+    )
+
+
+def _joined(watched: Iterable[tuple[Trace, Truth]]) -> tuple[Trace, Truth]:
+    traces, truths = zip(*watched, strict=True)
+    return Trace.join(list(traces)), Truth.join(list(truths))
 
 
 def network_shares_at_start(
-    inputs: Tensor,
-    targets: Tensor,
-    rows: Sequence[int],
-    recipe: PrivateNetwork,
-    *,
-    seed: int,
-    centre: Tensor | None = None,
-    scale: Tensor | None = None,
+    view: View, rows: Sequence[int], recipe: PrivateNetwork, *, seed: int
 ) -> Tensor:
     """Return the clipped gradients of the given records at the initial weights of a network, (rows, P).
 
     They serve to choose the neighbour with the largest difference of gradients.
     """
-    view = _view(inputs, targets, centre, scale, 1)
     return _shares(_Networks(view, recipe, [seed]), rows)
 
 
 def module_shares_at_start(
     make: Callable[[], nn.Module],
-    inputs: Tensor,
-    targets: Tensor,
+    view: View,
     rows: Sequence[int],
     recipe: Private,
     *,
     seed: int,
-    centre: Tensor | None = None,
-    scale: Tensor | None = None,
 ) -> Tensor:
     """Return the clipped gradients of the given records at the initial weights of a module, (rows, P)."""
-    view = _view(inputs, targets, centre, scale, 1)
     return _shares(_Module(make, view, recipe, seed), rows)
 
 
@@ -233,8 +204,7 @@ def _watch(
     neighbours: Neighbours,
     recipe: Private,
     seeds: Sequence[int],
-    local: Local | None,
-    shuffled: bool,
+    departure: Departure,
 ) -> tuple[Trace, Truth]:
     """Train one group of models and record what an observer sees of every step."""
     m = len(seeds)
@@ -244,6 +214,7 @@ def _watch(
     members = torch.tensor([*neighbours.common, neighbours.own])
     course = recipe.course(len(members))
     rate = course.sampling_rate
+    shuffled = departure.shuffled
     if shuffled:
         rate = 1 / math.ceil(len(members) / recipe.batch)
     alone = torch.ones(m, 1, dtype=torch.bool)
@@ -263,7 +234,7 @@ def _watch(
         else:
             another = models.sums(torch.full((m, 1), neighbours.other), alone)
         distance = _square(share - another).sqrt()
-        one, two = _scales(models, neighbours, batch, distance, local)
+        one, two = _scales(models, neighbours, batch, distance, departure.local)
         deviation = recipe.noise_multiplier * torch.where(first, one, two)
         noise = torch.empty_like(share)
         for of_model, fill in zip(noise, fills, strict=True):
@@ -315,7 +286,7 @@ def _scales(
     neighbours: Neighbours,
     batch: Batch,
     distance: Tensor,
-    local: Local | None,
+    local: str | None,
 ) -> tuple[Tensor, Tensor]:
     """Return the lengths to which the noise is scaled under either table, each (M,)."""
     if local is None:
@@ -474,21 +445,6 @@ def _parts(follower: Follower, released: Tensor) -> list[Tensor]:
     parameters = follower.descent.parameters
     cut = torch.split(released, [p[0].numel() for p in parameters], 1)
     return [part.reshape(p.shape) for part, p in zip(cut, parameters, strict=True)]
-
-
-def _view(
-    inputs: Tensor,
-    targets: Tensor,
-    centre: Tensor | None,
-    scale: Tensor | None,
-    models: int,
-) -> View:
-    def each(values: Tensor | None) -> Tensor | None:
-        return None if values is None else values.expand(models, *values.shape)
-
-    return View(
-        inputs=inputs, targets=targets, centres=each(centre), scales=each(scale)
-    )
 
 
 def _inner(a: Tensor, b: Tensor) -> Tensor:
