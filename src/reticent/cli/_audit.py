@@ -88,6 +88,7 @@ def run(options: AuditOptions) -> int:
         watch=options.watch,
         watched=_watched(options.product),
         claimed_epsilon=options.claimed_epsilon,
+        population=options.population,
         provenance=provenance,
         subject={
             "table": options.subject.name or BUILTIN_NAME,

@@ -126,6 +126,11 @@ class AuditOptions:
         None, help="A section of the report of your own, as module:Class."
     )
     claimed_epsilon: float | None = option(None, help="Privacy the product claims.")
+    population: int | None = option(
+        None,
+        help="People among whom somebody would look for members: says how often a name is right.",
+        min=2,
+    )
     out: Path = option(Path("reticent-audit"), help="Folder for dossier and report.")
     per_record: Path | None = option(
         None, help="Write individual risk to this file. SENSITIVE."

@@ -7,6 +7,7 @@ from reticent.evidence._estimate import Estimate, best_of
 from reticent.evidence.calibration import Calibration
 from reticent.evidence.histogram import Histogram
 from reticent.evidence.ltu import privacy_from_accuracy
+from reticent.evidence.naming import Naming
 from reticent.evidence.pool import PoolEvidence
 from reticent.evidence.roc import RocPoint
 from reticent.evidence.worst_case import WorstCase
@@ -208,6 +209,8 @@ class Evidence:
         The largest vulnerability that the claimed epsilon allows.
     pool : PoolEvidence or None
         What many models tell, if they were trained.
+    naming : Naming or None
+        What the strongest attack is good for when names must be right.
     """
 
     attacks: tuple[AttackEvidence, ...]
@@ -229,6 +232,7 @@ class Evidence:
     subgroup_aware: Estimate | None
     vulnerability_bound: float | None
     pool: PoolEvidence | None
+    naming: Naming | None = None
 
     @property
     def privacy(self) -> Estimate:

@@ -233,6 +233,7 @@ def _statements(
         people_repeat=records["defender"] > records["member_units"],
         confidence=plan.policy.confidence,
         statements=plan.policy.statements(plan.measures),
+        rows=sum(records[part] for part in ("defender", "reserved", "auxiliary")),
     )
     statements = []
     for measure in plan.measures:

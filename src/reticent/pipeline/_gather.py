@@ -20,6 +20,7 @@ from reticent.evidence import (
     GroupEvidence,
     InsiderEvidence,
     Joint,
+    Naming,
     PoolEvidence,
     UnitScores,
     WorstCase,
@@ -28,6 +29,8 @@ from reticent.evidence import (
     individual_histogram,
     measure_attack,
     measure_groups,
+    name_members,
+    predictive_value,
     score_histogram,
     smallest_visible_leak,
     split_level,
@@ -45,6 +48,9 @@ from reticent.run import Run
 __all__ = ["Gathered", "Heard", "do_all", "gather", "posterior_of"]
 
 T = TypeVar("T")
+FALSE_NAMES = 0.1  # nine of ten names right: what an investigator would act on
+# Draws of the bootstrap; fewer for many people, of whom each draw takes longer and whose interval is narrow.
+REPLICATES, FEW_REPLICATES, MANY_PEOPLE = 400, 100, 200_000
 FEWEST_PER_BIN = (
     20  # people in a bin of the calibration: fewer would reveal single people
 )
@@ -168,6 +174,7 @@ def gather(
         subgroup_aware=_aware_of_groups(groups, level=plan.policy.confidence),
         vulnerability_bound=heard.vulnerability_bound,
         pool=heard.pool,
+        naming=_naming(work, scores, best),
     )
     return Gathered(
         evidence=evidence, scores=by_unit, best_scores=best_scores, posterior=posterior
@@ -224,6 +231,35 @@ def _family(attack: Attack) -> str:
     if Need.INTERNALS in attack.needs:
         return "looks inside"
     return "trains others" if Need.POOL in attack.needs else "queries"
+
+
+def _naming(work: _Work, scores: UnitScores, best: AttackEvidence) -> Naming:
+    """Return how many members the strongest attack could name; among as many others, unless a population is stated."""
+    members, population = len(scores.members), work.plan.population
+    others = members if population is None else population - members
+    large = members + len(scores.nonmembers) > MANY_PEOPLE
+    named = name_members(
+        scores.members,
+        scores.nonmembers,
+        others=others,
+        false_names=FALSE_NAMES,
+        level=work.plan.policy.confidence,
+        rng=work.run.rng("naming"),
+        replicates=FEW_REPLICATES if large else REPLICATES,
+    )
+    value = None
+    if population is not None:
+        value = predictive_value(
+            best.tpr_at_fpr, fpr=best.fpr, members=members, population=population
+        )
+    return Naming(
+        false_names=FALSE_NAMES,
+        people=members + others,
+        named=named,
+        population=population,
+        fpr=best.fpr,
+        predictive_value=value,
+    )
 
 
 def posterior_of(kind: Kind, scored: Scored) -> tuple[NDArray[np.float64] | None, str]:

@@ -59,6 +59,8 @@ class AuditPlan:
         Result of an earlier identification, if there is one.
     claimed_epsilon : float or None
         The epsilon that whoever trained the product claims.
+    population : int or None
+        People among whom an attacker would look for members, members included; None if nobody stated it.
     provenance : Provenance
         What is known of a product made elsewhere.
     subject : mapping of str to str
@@ -83,6 +85,7 @@ class AuditPlan:
     watch: int | None = None
     watched: Identification | None = None
     claimed_epsilon: float | None = None
+    population: int | None = None
     provenance: Provenance = field(default_factory=Provenance)
     subject: Mapping[str, str] = field(default_factory=dict)
     repeat: str = ""

@@ -25,7 +25,7 @@ def render_short(dossier: Dossier) -> str:
     return "\n".join(
         [
             f"{dossier.verdict}  (policy '{dossier.policy.name}', {dossier.policy.confidence:.0%} confidence)",
-            f"  privacy {dossier.privacy or 'not measured'}   utility {dossier.utility or 'not measured'}",
+            f"  privacy {dossier.privacy or 'not measured'}   utility {dossier.utility or 'not measured'} (a constant answer: {dossier.evidence.utility.baseline:.2f})",
             *(f"  {sentence}" for sentence in dossier.summary),
         ]
     )

@@ -14,6 +14,7 @@ from reticent.report.sections.groups import GroupsSection
 from reticent.report.sections.guarantee import GuaranteeSection
 from reticent.report.sections.insider import InsiderSection
 from reticent.report.sections.limits import LimitsSection
+from reticent.report.sections.not_run import NotRunSection
 from reticent.report.sections.people import PeopleSection
 from reticent.report.sections.pool import PoolSection
 from reticent.report.sections.repeat import RepeatSection
@@ -41,6 +42,7 @@ SECTIONS: tuple[Section, ...] = (
     InsiderSection(),
     WatchedSection(),
     ControlsSection(),
+    NotRunSection(),
     FindingsSection(),
     FinePrintSection(),
     GlossarySection(),
