@@ -69,6 +69,7 @@ def useful(low, value, high):
         definition="",
         baseline=0.2,
         baseline_words="",
+        gain=estimate(low, value, high),
         beside={},
     )
 
@@ -120,7 +121,7 @@ def test_release_when_every_limit_is_kept_with_confidence():
         (private(0.6, 0.7, 0.89), "privacy"),
         ({"tpr": estimate(0.02, 0.03, 0.05)}, "tpr"),
         ({"exposed": estimate(0.11, 0.2, 0.3)}, "exposed"),
-        ({"utility": useful(0.0, 0.05, 0.09)}, "utility"),
+        ({"utility": useful(0.0, 0.05, 0.09)}, "gain"),
     ],
 )
 def test_refuse_when_a_whole_interval_is_on_the_wrong_side(changes, name):
@@ -151,7 +152,7 @@ def test_inconclusive_when_an_interval_straddles_its_limit(changes):
 def test_inconclusive_says_how_many_records_would_settle_it():
     steps = verdict(private(0.85, 0.95, 1.0)).next_steps
     assert steps == (
-        "About 20,000 members and as many non-members (now 5,000) would settle the privacy score.",
+        "About 40,000 rows (now 10,000) would settle the privacy score.",
     )
     steps = verdict(
         {"tpr": estimate(0.0, 0.001, 0.05), "members": 300, "nonmembers": 300}

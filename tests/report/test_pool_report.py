@@ -110,7 +110,7 @@ def test_numbers_of_the_page_are_those_of_the_dossier(dossier, page):
     evidence, text = dossier.evidence, html.unescape(page.read_text())
     drawn = plots(page.read_text())
     for found in evidence.pool.targets:
-        assert f"<td>{found.auc}</td>" in text
+        assert f">{found.auc}</td>" in text
         assert f"{found.lowest:.3f} to {found.highest:.3f}" in text
         for tpr in found.tpr:
             assert f"<td>{tpr}</td>" in text

@@ -67,7 +67,12 @@ from reticent.evidence.measures import (
     TruePositiveRate,
     UtilityScore,
 )
-from reticent.evidence.naming import Naming, name_members, predictive_value
+from reticent.evidence.naming import (
+    Naming,
+    can_be_told,
+    name_members,
+    predictive_value,
+)
 from reticent.evidence.noise import (
     ceiling_of_steps,
     epsilon_of_steps,
@@ -194,6 +199,7 @@ __all__ = [
     "best_of",
     "by_group",
     "calibration",
+    "can_be_told",
     "ceiling_of_steps",
     "clipped_loss",
     "clopper_pearson",

@@ -24,7 +24,7 @@ from reticent._check import as_scores, in_open_unit
 from reticent.errors import InvalidInput
 from reticent.evidence._estimate import Estimate
 
-__all__ = ["Naming", "name_members", "predictive_value"]
+__all__ = ["Naming", "can_be_told", "name_members", "predictive_value"]
 
 # Enough for the ends of a 95 % interval to move by less than a tenth of its width between runs.
 REPLICATES = 400
@@ -40,8 +40,8 @@ class Naming:
         Share of false names that is accepted.
     people : int
         People among whom the members are sought.
-    named : Estimate
-        Share of the members that can be named.
+    named : Estimate or None
+        Share of the members that can be named; None if there are too few non-members to tell among so many people.
     population : int or None
         The size of the population, if it was stated.
     fpr : float
@@ -52,7 +52,7 @@ class Naming:
 
     false_names: float
     people: int
-    named: Estimate
+    named: Estimate | None
     population: int | None = None
     fpr: float
     predictive_value: Estimate | None = None
@@ -102,6 +102,20 @@ def predictive_value(
         method=f"Bayes' rule with {members:,} members of {population:,} people; {tpr.method}",
         covers=tpr.covers,
     )
+
+
+def can_be_told(
+    members: int, nonmembers: int, *, others: int, false_names: float
+) -> bool:
+    """Whether an attacker with perfect scores could name members: with few non-members no p-value is small enough.
+
+    Examples
+    --------
+    >>> can_be_told(200, 200, others=200, false_names=0.1), can_be_told(200, 200, others=100_000, false_names=0.1)
+    (True, False)
+    """
+    smallest = 1 / (1 + nonmembers // 2)
+    return (members + others) * smallest <= false_names * members
 
 
 def name_members(

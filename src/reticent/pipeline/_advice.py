@@ -76,14 +76,12 @@ def remedies(plan: AuditPlan) -> tuple[str, ...]:
 def _private(plan: AuditPlan) -> str:
     """Return the private training whose guarantee alone keeps the limit on privacy, if the audit came from the command line."""
     limit = plan.policy.limit("privacy")
-    table = _table_arguments(plan.arguments)
-    if (
-        limit is None
-        or limit.at_least is None
-        or not table
-        or plan.kind.name != "classifier"
-    ):
+    if limit is None or limit.at_least is None:
         return ""
+    # There is no private regression, and only the command line is told by commands.
+    if not plan.arguments or plan.kind.name != "classifier":
+        return ""
+    table = _table_arguments(plan.arguments)
     # Rounded down, so that what is typed keeps the limit.
     advantage = math.floor(1e3 * advantage_that_keeps(limit.at_least)) / 1e3
     train = ["reticent", "train", *table, "--advantage", f"{advantage:g}"]

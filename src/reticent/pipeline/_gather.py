@@ -25,6 +25,7 @@ from reticent.evidence import (
     UnitScores,
     WorstCase,
     calibration,
+    can_be_told,
     epsilon_ceiling,
     individual_histogram,
     measure_attack,
@@ -238,15 +239,19 @@ def _naming(work: _Work, scores: UnitScores, best: AttackEvidence) -> Naming:
     members, population = len(scores.members), work.plan.population
     others = members if population is None else population - members
     large = members + len(scores.nonmembers) > MANY_PEOPLE
-    named = name_members(
-        scores.members,
-        scores.nonmembers,
-        others=others,
-        false_names=FALSE_NAMES,
-        level=work.plan.policy.confidence,
-        rng=work.run.rng("naming"),
-        replicates=FEW_REPLICATES if large else REPLICATES,
-    )
+    named = None
+    if can_be_told(
+        members, len(scores.nonmembers), others=others, false_names=FALSE_NAMES
+    ):
+        named = name_members(
+            scores.members,
+            scores.nonmembers,
+            others=others,
+            false_names=FALSE_NAMES,
+            level=work.plan.policy.confidence,
+            rng=work.run.rng("naming"),
+            replicates=FEW_REPLICATES if large else REPLICATES,
+        )
     value = None
     if population is not None:
         value = predictive_value(

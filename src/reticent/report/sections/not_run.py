@@ -7,13 +7,13 @@ from rich.console import RenderableType
 
 from reticent.report._dossier import Dossier
 from reticent.report._markup import block, lead, table, wrapped
-from reticent.report._terminal import grid, paragraph, stack
+from reticent.report._terminal import paragraph, stack
 
 __all__ = ["NotRunSection"]
 
 HEADS = ("kind of attack", "what it would look for", "known")
 NOTHING = "nothing is known about it"
-WORDS = "This audit asks whether somebody was in the table. Of the following it says nothing."
+WORDS = "This audit asks whether somebody was in the table. Nothing is known about the following."
 # Kinds of attack on trained models that no audit here runs (Rigaki & Garcia, arXiv:2007.07646, name most of them).
 NEVER = (
     (
@@ -57,8 +57,8 @@ class NotRunSection:
 
     def text(self, dossier: Dossier) -> RenderableType:
         """Return the same for a terminal."""
-        rows = [(kind, aim) for kind, aim in _kinds(dossier)]
-        return stack(paragraph(WORDS), grid(HEADS[:2], rows))
+        lines = (f"- {kind}: {aim}" for kind, aim in _kinds(dossier))
+        return stack(paragraph(WORDS), paragraph(*lines))
 
 
 def _kinds(dossier: Dossier) -> Iterator[tuple[str, str]]:

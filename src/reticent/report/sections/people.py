@@ -82,10 +82,13 @@ def naming_words(evidence: Evidence) -> list[str]:
     naming = evidence.naming
     if naming is None:
         return []
-    named = naming.named
+    named, among = naming.named, f"among {naming.people:,} people"
     words = [
-        f"With at most {percent(naming.false_names)} false names, the strongest attack could name {percent(named.value)} "
-        f"({percent(named.low)} to {percent(named.high)}) of the {evidence.members:,} members among {naming.people:,} people."
+        f"How many members could be named {among} with at most {percent(naming.false_names)} false names is not known: "
+        f"{evidence.nonmembers:,} non-members are too few to tell."
+        if named is None
+        else f"With at most {percent(naming.false_names)} false names, the strongest attack could name {percent(named.value)} "
+        f"({percent(named.low)} to {percent(named.high)}) of the {evidence.members:,} members {among}."
     ]
     if naming.population is not None and naming.predictive_value is not None:
         one_in = naming.population / evidence.members

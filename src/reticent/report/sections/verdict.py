@@ -44,7 +44,7 @@ class VerdictSection:
             banner,
             heading("Why", 2),
             listed(dossier.reasons),
-            block(heading("What would settle it", 2), listed(steps)) if steps else None,
+            block(heading(_steps_title(dossier), 2), listed(steps)) if steps else None,
             *(warning(words) for words in dossier.warnings),
         )
 
@@ -72,8 +72,13 @@ class VerdictSection:
         return stack(headline, *parts)
 
 
+def _steps_title(dossier: Dossier) -> str:
+    refused = dossier.verdict == Verdict.REFUSE
+    return "What could help" if refused else "What would settle it"
+
+
 def next_steps(dossier: Dossier) -> list[str]:
-    """Return what would settle an open question; nothing if there is none."""
+    """Return what would settle an open question, or could help a product that was refused."""
     # How small a leak the audit could see matters only while a question is open.
     if dossier.verdict != Verdict.INCONCLUSIVE:
         return list(dossier.decision.next_steps)
