@@ -151,9 +151,7 @@ def test_inconclusive_when_an_interval_straddles_its_limit(changes):
 
 def test_inconclusive_says_how_many_records_would_settle_it():
     steps = verdict(private(0.85, 0.95, 1.0)).next_steps
-    assert steps == (
-        "About 40,000 rows (now 10,000) would settle the privacy score.",
-    )
+    assert steps == ("About 40,000 rows (now 10,000) would settle the privacy score.",)
     steps = verdict(
         {"tpr": estimate(0.0, 0.001, 0.05), "members": 300, "nonmembers": 300}
     ).next_steps

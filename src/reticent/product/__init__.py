@@ -14,6 +14,12 @@ from reticent.product._protocols import (
     Trainer,
     Watchable,
 )
+from reticent.product._rare import (
+    MISSING_CATEGORY,
+    SMALLEST_GROUP,
+    frequent_categories,
+    people_with,
+)
 from reticent.product._regressor import (
     FittedRegressor,
     declares_class,
@@ -31,6 +37,8 @@ from reticent.product._store import (
 from reticent.product.internals import Internals
 
 __all__ = [
+    "MISSING_CATEGORY",
+    "SMALLEST_GROUP",
     "ClosedProduct",
     "Departure",
     "Encoder",
@@ -50,8 +58,10 @@ __all__ = [
     "as_product",
     "declares_class",
     "declares_quantity",
+    "frequent_categories",
     "load_product",
     "must_be_storable",
+    "people_with",
     "predicts_quantity",
     "product_content",
     "read_provenance",

@@ -176,7 +176,7 @@ class Stackable(PlainTrainer, Generic[Models]):
 
     def _encoder(self, table: Table) -> Encoder:
         """Return the encoder that turns the columns of a table into numbers."""
-        return Encoder.of(table)
+        return Encoder.learned(table)
 
     @abstractmethod
     def _bytes(
@@ -257,7 +257,7 @@ class NetworkTrainer(Stackable["Networks"]):
     def _bytes(
         self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
     ) -> int:
-        inputs, classes = Encoder.of(table).width, len(table.classes) or 1
+        inputs, classes = Encoder.learned(table).width, len(table.classes) or 1
         sizes = [inputs, *self.network.hidden, classes]
         parameters = sum(
             (below + 1) * above for below, above in itertools.pairwise(sizes)
