@@ -26,10 +26,12 @@ from reticent.product._store import (
     save_product,
     versions,
 )
+from reticent.product.contents import Contents, contents_of, read_contents
 from reticent.product.internals import Internals
 
 __all__ = [
     "ClosedProduct",
+    "Contents",
     "Encoder",
     "FittedProduct",
     "FittedRegressor",
@@ -44,12 +46,14 @@ __all__ = [
     "Watchable",
     "answers_of",
     "as_product",
+    "contents_of",
     "declares_class",
     "declares_quantity",
     "load_product",
     "must_be_storable",
     "predicts_quantity",
     "product_content",
+    "read_contents",
     "read_provenance",
     "save_product",
     "versions",
