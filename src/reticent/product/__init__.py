@@ -28,6 +28,8 @@ from reticent.product._store import (
 )
 from reticent.product.contents import Contents, contents_of, read_contents
 from reticent.product.internals import Internals
+from reticent.product.opened import OpenedFile, Words, open_file
+from reticent.product.stages import Stage, Staged
 
 __all__ = [
     "ClosedProduct",
@@ -38,12 +40,16 @@ __all__ = [
     "Internals",
     "ModuleProduct",
     "NetworkProduct",
+    "OpenedFile",
     "Predictor",
     "Product",
     "Provenance",
     "Regressor",
+    "Stage",
+    "Staged",
     "Trainer",
     "Watchable",
+    "Words",
     "answers_of",
     "as_product",
     "contents_of",
@@ -51,6 +57,7 @@ __all__ = [
     "declares_quantity",
     "load_product",
     "must_be_storable",
+    "open_file",
     "predicts_quantity",
     "product_content",
     "read_contents",

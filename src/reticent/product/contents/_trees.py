@@ -86,6 +86,7 @@ def _histogram_tree(path: str, nodes: NDArray[Any]) -> Tree:
         missing_left=_field(nodes, "missing_go_to_left") > 0,
         counts=_field(nodes, "count"),
         values=_field(nodes, "value")[:, None],
+        single=False,
     )  # fmt: skip
 
 

@@ -101,6 +101,8 @@ class Tree:
         Whether ``values`` are the shares of the classes among the node's records; else they are a quantity or a score.
     strict : bool
         Whether records go left only if they are below the threshold.
+    single : bool
+        Whether records are compared in single precision.
 
     Raises
     ------
@@ -118,6 +120,7 @@ class Tree:
     values: NDArray[np.float64]
     shares: bool = False
     strict: bool = False
+    single: bool = True
 
     def __post_init__(self) -> None:
         nodes = len(self.features)
