@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from reticent.attack._base import Challenge, Knowledge, Need, Scores
 from reticent.attack.boost import Boosting, calibrated_log_odds
 from reticent.attack.reader._cells import Cell, best_cells, log_ratio
+from reticent.attack.reader._midpoints import midpoint_cells
 from reticent.attack.reader._rows import row_cells
 from reticent.attack.reader._trees import TreeEvidence, tree_evidence
 from reticent.attack.reader._values import value_cells, word_cells
@@ -113,9 +114,12 @@ def evidence_of(file: OpenedFile, *, smallest_group: int) -> Evidence:
     rows, copies = row_cells(file)
     values = value_cells(file, smallest_group=smallest_group, without=copies)
     words = word_cells(file, smallest_group=smallest_group)
+    midpoints = midpoint_cells(file)
     trees = tree_evidence(file)
     in_trees = (cell for entry in trees for cell in entry.cells)
-    return Evidence(cells=(*rows, *values, *words, *in_trees), trees=tuple(trees))
+    return Evidence(
+        cells=(*rows, *values, *words, *midpoints, *in_trees), trees=tuple(trees)
+    )
 
 
 def _tree_odds(

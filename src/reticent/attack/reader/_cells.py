@@ -30,7 +30,7 @@ class Cell:
     Parameters
     ----------
     kind : str
-        What is compared: ``"rows"``, ``"near rows"``, ``"values"``, ``"texts"``, ``"tokens"`` or ``"trees"``.
+        What is compared: ``"rows"``, ``"near rows"``, ``"values"``, ``"texts"``, ``"tokens"``, ``"midpoints"`` or ``"trees"``.
     place : str
         Where in the file.
     stage : str

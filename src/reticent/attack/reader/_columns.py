@@ -19,6 +19,9 @@ DOUBLE, SINGLE, HALF = (
     2.0**-23,
     2.0**-10,
 )  # relative distance of neighbouring numbers
+SAMPLED = (
+    50_000  # records or numbers from which a spread or a precision is known well enough
+)
 OFFSET = 2**62  # of codes that overflow, and of missing values
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -36,7 +39,8 @@ class Columns:
     """
 
     def __init__(self, matrix: NDArray[np.float64], people: NDArray[np.int64]) -> None:
-        self.matrix = matrix
+        # Stored column by column, because nearly all work is on columns.
+        self.matrix = np.asfortranarray(matrix)
         self._people = people
         self._sorted: dict[int, NDArray[np.float64]] = {}
         self._holders: dict[int, NDArray[np.int64]] = {}
@@ -64,8 +68,9 @@ class Columns:
     def spread(self) -> NDArray[np.float64]:
         """Interquartile range of each column, or its standard deviation, or 1."""
         spreads = np.ones(self.width)
+        step = -(-len(self.matrix) // SAMPLED)
         for j in range(self.width):
-            values = self.matrix[:, j]
+            values = self.matrix[::step, j]
             values = values[np.isfinite(values)]
             if len(values):
                 low, high = np.quantile(values, [0.25, 0.75])
@@ -75,8 +80,14 @@ class Columns:
     @cached_property
     def largest(self) -> NDArray[np.float64]:
         """Largest absolute value of each column."""
-        finite = np.where(np.isfinite(self.matrix), np.abs(self.matrix), 0.0)
-        return np.asarray(finite.max(axis=0, initial=0.0))
+        ends = np.zeros((2, self.width))
+        for j in range(self.width):
+            values = self.values(j) if j in self._sorted else self.matrix[:, j]
+            if len(values) and not np.isfinite(values.sum()):
+                values = values[np.isfinite(values)]
+            if len(values):
+                ends[:, j] = values.min(), values.max()
+        return np.asarray(np.abs(ends).max(axis=0))
 
     def tolerance(self, precision: float, *, rows: bool) -> NDArray[np.float64]:
         """Return by how much two numbers of each column may differ and still be one.
@@ -117,7 +128,9 @@ def coarseness(values: NDArray[np.floating]) -> float:
     >>> coarseness(np.array([0.1, 0.2]).astype(np.float32).astype(np.float64)) == SINGLE
     True
     """
-    finite = values[np.isfinite(values)]
+    flat = values.ravel(order="K")
+    finite = flat[:: -(-flat.size // SAMPLED) or 1]
+    finite = finite[np.isfinite(finite)]
     if np.array_equal(finite, np.round(finite)):
         return DOUBLE  # counts and codes are exact in any precision
     with np.errstate(over="ignore"):
@@ -166,15 +179,19 @@ def row_hashes(
     hashes = np.zeros(len(matrix), dtype=np.uint64)
     for j in range(matrix.shape[1]):
         with np.errstate(over="ignore"):
-            codes = np.floor(matrix[:, j] / tolerance[j] + phase)
-        codes = np.nan_to_num(codes, nan=OFFSET, posinf=OFFSET, neginf=-OFFSET)
-        cells = codes.clip(-OFFSET, OFFSET).astype(np.int64).view(np.uint64)
+            codes = matrix[:, j] / tolerance[j]
+            codes += phase
+            np.floor(codes, out=codes)
+        if not (np.abs(codes).max(initial=0.0) < OFFSET):  # nor if one is NaN
+            codes = np.nan_to_num(codes, nan=OFFSET, posinf=OFFSET, neginf=-OFFSET)
+            codes = codes.clip(-OFFSET, OFFSET)
+        cells = codes.astype(np.int64).view(np.uint64)
         hashes *= _ODD
         hashes += cells
-        # The finaliser of SplitMix64: every bit of the sum moves half of the bits of the hash.
+        # One round of SplitMix64's finaliser, so that every bit of the sum moves many bits of the hash.
         hashes ^= hashes >> np.uint64(30)
         hashes *= _FIRST
         hashes ^= hashes >> np.uint64(27)
-        hashes *= _SECOND
-        hashes ^= hashes >> np.uint64(31)
+    hashes *= _SECOND
+    hashes ^= hashes >> np.uint64(31)
     return hashes

@@ -1,7 +1,7 @@
 """Find whole records in the arrays of a file: as they are, in another order, scaled, or nearly."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +45,7 @@ COPIES = (1e-9, 0.4, 0.7, 0.999, 1.5, 3.5)
 MOST_DISTANCES = 200_000_000  # between rows and records, about two seconds
 BINS = 12  # of the distance to the nearest row
 ALIKE = 3.0  # factor by which the spread of an array's columns may differ from the records' if its rows are like records
+MOST_BESIDE = 3  # columns that an object keeps beside its rows
 MOST_PARTS = 64  # arrays of one place that are looked at one by one
 
 
@@ -65,19 +66,22 @@ def row_cells(file: OpenedFile) -> tuple[list[Cell], frozenset[str]]:
         The file laid beside the records.
     """
     places: defaultdict[str, list[NamedArray]] = defaultdict(list)
+    beside: defaultdict[tuple[str, int], list[NamedArray]] = defaultdict(list)
     in_trees = tuple(tree.path for tree in file.contents.trees)
     for array in file.contents.arrays:
         if "#" not in array.path and not array.path.startswith(in_trees):
             places[array.place].append(array)
+            if array.values.ndim == 1 and array.values.dtype.kind in "biuf":
+                beside[_owner(array), array.values.size].append(array)
     stages = [
-        (stage.name, Columns(np.column_stack([stage.matrix, file.target]), file.people))
+        (stage.name, Columns(_with_target(stage.matrix, file.target), file.people))
         for stage in file.stages
     ]
     cells: list[Cell] = []
     copies: set[str] = set()
     for place, arrays in places.items():
         for name, columns in stages:
-            found = _found(arrays[:MOST_PARTS], file.contents.arrays, columns)
+            found = _found(arrays[:MOST_PARTS], beside, columns)
             if found is not None:
                 categories = np.digitize(found.copies, COPIES).astype(np.int64)
                 cells.append(
@@ -96,6 +100,14 @@ def row_cells(file: OpenedFile) -> tuple[list[Cell], frozenset[str]]:
     return cells, frozenset(copies)
 
 
+def _with_target(
+    matrix: NDArray[np.float64], target: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    both = np.empty((len(matrix), matrix.shape[1] + 1), order="F")
+    both[:, :-1], both[:, -1] = matrix, target
+    return both
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Found:
     """How many copies of each record there are, and which share of an array's rows are records."""
@@ -105,7 +117,9 @@ class _Found:
 
 
 def _found(
-    arrays: Sequence[NamedArray], others: Sequence[NamedArray], columns: Columns
+    arrays: Sequence[NamedArray],
+    beside: Mapping[tuple[str, int], Sequence[NamedArray]],
+    columns: Columns,
 ) -> _Found | None:
     """Return how often each record stands in arrays of one place; None if in none of them."""
     by_match: defaultdict[tuple[_Match, float], list[NDArray[np.float64]]] = (
@@ -113,7 +127,12 @@ def _found(
     )
     for array in arrays:
         for matrix in _matrices(array, columns.width):
-            whole = _with_targets(matrix, array, others)
+            same = (
+                beside.get((_owner(array), len(matrix)), ())
+                if array.values.ndim > 1
+                else ()
+            )
+            whole = _with_targets(matrix, same)
             recognised = _recognised(whole, columns)
             if recognised is None:
                 continue
@@ -128,7 +147,9 @@ def _found(
         tolerance = columns.tolerance(precision, rows=True)
         chosen = list(match.record_columns)
         counted, known = _copies(
-            np.concatenate(parts), columns.matrix[:, chosen], tolerance[chosen]
+            np.asfortranarray(np.concatenate(parts)),
+            columns.matrix[:, chosen],
+            tolerance[chosen],
         )
         copies, share = copies + counted, max(share, known)
     return _Found(copies=copies, share=share) if copies.any() else None
@@ -153,19 +174,17 @@ def _matrices(array: NamedArray, width: int) -> Iterator[NDArray[np.float64]]:
             yield values.reshape(columns, rows).T.astype(np.float64)
 
 
+def _owner(array: NamedArray) -> str:
+    """Return the path of the object that an array belongs to."""
+    return array.path.rpartition(".")[0] or array.path.rpartition(":")[0]
+
+
 def _with_targets(
-    matrix: NDArray[np.float64], array: NamedArray, others: Sequence[NamedArray]
+    matrix: NDArray[np.float64], beside: Sequence[NamedArray]
 ) -> NDArray[np.float64]:
     """Return rows with the columns that the same object keeps beside them, such as the classes of stored records."""
-    owner = array.path.rpartition(".")[0] or array.path.rpartition(":")[0]
-    beside = [
-        other.values.astype(np.float64)
-        for other in others
-        if other.shape == (len(matrix),)
-        and other.values.dtype.kind in "biuf"
-        and (other.path.rpartition(".")[0] or other.path.rpartition(":")[0]) == owner
-    ]
-    return np.column_stack([matrix, *beside[:3]]) if beside else matrix
+    columns = [other.values.astype(np.float64) for other in beside[:MOST_BESIDE]]
+    return np.column_stack([matrix, *columns]) if columns else matrix
 
 
 def _recognised(

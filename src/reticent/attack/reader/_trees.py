@@ -15,15 +15,15 @@ from reticent.attack.reader._cells import Cell
 from reticent.product import OpenedFile, Stage
 from reticent.product.contents import Tree
 
-__all__ = ["TreeEvidence", "tree_evidence"]
+__all__ = ["Level", "Seen", "TreeEvidence", "tree_evidence"]
 
 EXACT = (
     1e-9  # part of the largest value by which a sum may differ from twice the threshold
 )
 ROUNDED = 2.0**-22  # the same if the threshold is kept in single precision
-# Positions on the grid of a column lie between -2^30 and 2^30, and those of partners within four times that; the node's number
+# Points on the grid of a column lie between -2^30 and 2^30, and those of partners are kept within 2^32; the number of the column
 # stands in the bits above.
-BITS = 34
+BITS, OFFSET, FARTHEST = 34, 2**33, 2.0**32
 DEEPEST = (
     400  # levels; nobody trains deeper trees, and a crafted one must not take forever
 )
@@ -88,12 +88,10 @@ def _evidence(
     n = len(file)
     pair, largest, gap, room, match = (np.zeros(n) for _ in range(5))
     least_room = np.ones(n)
-    seen = {
-        single: _Seen.of(stage.matrix, single=single)
-        for single in {tree.single for tree in trees}
-    }
+    # Trees of one place are of one library, and so of one precision.
+    seen = Seen.of(stage.matrix, single=trees[0].single, strict=trees[0].strict)
     for tree in trees:
-        gains, gaps, node = _walk(tree, seen[tree.single])
+        gains, gaps, node = _walk(tree, seen)
         pair += gains
         largest = np.maximum(largest, gains)
         gap += gaps > 0
@@ -123,20 +121,47 @@ def _evidence(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Seen:
-    """Records as trees compare them."""
+class Seen:
+    """Records as trees compare them.
+
+    Parameters
+    ----------
+    matrix : array of float, shape (n, d)
+        The records.
+    unit : array of float, shape (d,)
+        Distance of the points of each column's grid: numbers closer than that are one.
+    grid : array of int
+        The points of all columns at which records lie, sorted; the column stands in the upper bits.
+    at : array of int, shape (n, d)
+        The position in ``grid`` of each value.
+    """
 
     matrix: NDArray[np.float64]
-    largest: NDArray[np.float64]
+    unit: NDArray[np.float64]
+    grid: NDArray[np.int64]
+    at: NDArray[np.int64]
 
     @classmethod
-    def of(cls, matrix: NDArray[np.float64], *, single: bool) -> "_Seen":
-        if single:
-            with np.errstate(over="ignore"):
-                matrix = matrix.astype(np.float32).astype(np.float64)
-        finite = np.where(np.isfinite(matrix), np.abs(matrix), 0.0)
-        largest = finite.max(axis=0, initial=0.0)
-        return cls(matrix=matrix, largest=np.where(largest > 0, largest, 1.0))
+    def of(cls, matrix: NDArray[np.float64], *, single: bool, strict: bool) -> "Seen":
+        matrix = _rounded(matrix, single=single)
+        unit = _largest(matrix) * (ROUNDED if strict else EXACT)
+        points = np.nan_to_num(np.round(np.nan_to_num(matrix / unit))).astype(np.int64)
+        points += (np.arange(matrix.shape[1], dtype=np.int64) << BITS) + OFFSET
+        grid, at = np.unique(points, return_inverse=True)
+        return cls(matrix=matrix, unit=unit, grid=grid, at=at.reshape(matrix.shape))
+
+
+def _rounded(matrix: NDArray[np.float64], *, single: bool) -> NDArray[np.float64]:
+    if not single:
+        return matrix
+    with np.errstate(over="ignore"):
+        return matrix.astype(np.float32).astype(np.float64)
+
+
+def _largest(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    finite = np.where(np.isfinite(matrix), np.abs(matrix), 0.0)
+    largest = finite.max(axis=0, initial=0.0)
+    return np.where(largest > 0, largest, 1.0)
 
 
 def _stage_of(trees: list[Tree], stages: tuple[Stage, ...]) -> Stage | None:
@@ -157,10 +182,11 @@ def _stage_of(trees: list[Tree], stages: tuple[Stage, ...]) -> Stage | None:
     for at, stage in enumerate(stages):
         if stage.matrix.shape[1] < width:
             continue
-        columns = _Seen.of(stage.matrix, single=trees[0].single)
+        matrix = _rounded(stage.matrix, single=trees[0].single)
+        width_of_one = _largest(matrix) * tolerance
         hits = inside = 0
         for j, t in zip(features[sample], thresholds[sample], strict=True):
-            values = columns.matrix[:, j]
+            values = matrix[:, j]
             values = np.sort(values[np.isfinite(values)])
             if len(values) and values[0] <= t <= values[-1]:
                 inside += 1
@@ -172,15 +198,15 @@ def _stage_of(trees: list[Tree], stages: tuple[Stage, ...]) -> Stage | None:
                     np.abs(values[found] - partners), np.abs(values[before] - partners)
                 )
                 # Values at the threshold itself are their own partners, and prove nothing.
-                proper = partners > t + tolerance * columns.largest[j]
-                hits += bool((apart[proper] <= tolerance * columns.largest[j]).any())
+                proper = partners > t + width_of_one[j]
+                hits += bool((apart[proper] <= width_of_one[j]).any())
         key = (hits, inside, at)
         best = key if best is None or key > best else best
     return None if best is None else stages[best[2]]
 
 
 def _walk(
-    tree: Tree, seen: _Seen
+    tree: Tree, seen: Seen
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
     """Lead all records down a tree; return the gain of each from pairs, the gaps it lies in, and the node where it ends.
 
@@ -189,81 +215,93 @@ def _walk(
     n = len(seen.matrix)
     gains, gaps = np.zeros(n), np.zeros(n)
     node = np.zeros(n, dtype=np.int64)
-    rows = np.arange(n)
+    rows, here = np.arange(n), node
+    goes_on = (tree.left >= 0) & (tree.features >= 0)
     for _ in range(DEEPEST):
-        rows = rows[(tree.left[node[rows]] >= 0) & (tree.features[node[rows]] >= 0)]
+        inner = goes_on[here]
+        rows, here = rows[inner], here[inner]
         if not len(rows):
             break
-        here = node[rows]
         features, t = tree.features[here], tree.thresholds[here]
         x = seen.matrix[rows, features]
-        with np.errstate(invalid="ignore"):
-            goes_left = (x < t) if tree.strict else (x <= t)
-        goes_left = np.where(np.isnan(x), tree.missing_left[here], goes_left)
-        unit = seen.largest[features] * (ROUNDED if tree.strict else EXACT)
-        finite = np.flatnonzero(np.isfinite(x) & np.isfinite(t))
-        level = _Level(
-            node=here[finite],
-            x=x[finite],
-            t=t[finite],
-            unit=unit[finite],
-            left=goes_left[finite],
+        goes_left = (x < t) if tree.strict else (x <= t)
+        missing = np.isnan(x)
+        if missing.any():
+            goes_left = np.where(missing, tree.missing_left[here], goes_left)
+        level = Level(
+            rows=rows,
+            node=here,
+            feature=features,
+            x=x,
+            t=t,
+            left=goes_left & np.isfinite(x) & np.isfinite(t),
             nodes=len(tree.left),
         )
-        gain, gap = level.pairs()
-        gains[rows[finite]] += gain
-        gaps[rows[finite]] += gap
-        node[rows] = np.where(goes_left, tree.left[here], tree.right[here])
+        gain, gap = level.pairs(seen)
+        gains[rows] += gain
+        gaps[rows] += gap
+        here = np.where(goes_left, tree.left[here], tree.right[here])
+        node[rows] = here
     return gains, gaps, node
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Level:
+class Level:
     """The records in all nodes of one depth, and what those nodes compare."""
 
+    rows: NDArray[np.int64]
     node: NDArray[np.int64]
+    feature: NDArray[np.int64]
     x: NDArray[np.float64]
     t: NDArray[np.float64]
-    unit: NDArray[np.float64]
     left: NDArray[np.bool_]
     nodes: int
 
-    def pairs(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def pairs(self, seen: Seen) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Return what each record gains as one of a pair, and whether it lies between one.
 
         A gain is divided by the records that share the value, and by the number of pairs that fit the same threshold.
         """
-        if not len(self.x):
-            return np.zeros(0), np.zeros(0)
-        offset = np.int64(1) << (BITS - 1)
-        base = self.node << BITS
-        keys = base + np.round(self.x / self.unit).astype(np.int64) + offset
-        values, first, inverse, counts = np.unique(
-            keys, return_index=True, return_inverse=True, return_counts=True
-        )
-        node, left = self.node[first], self.left[first]
-        with np.errstate(over="ignore", invalid="ignore"):
-            mirrored = (2 * self.t[first] - self.x[first]) / self.unit[first]
-        # A threshold far outside the column has no partner in it; the bound keeps it inside the bits of its node.
-        mirrored = np.round(mirrored.clip(-(2.0**32), 2.0**32)).astype(np.int64)
-        partner = base[first] + mirrored + offset
-        at = np.searchsorted(values, partner - 1).clip(0, len(values) - 1)
-        near = np.abs(values[at] - partner) <= 1
-        hit = np.flatnonzero(near & left & ~left[at] & (node == node[at]))
-        gain = np.zeros(len(values))
-        pairs = np.bincount(node[hit], minlength=self.nodes)
-        gain[hit] = 1 / (counts[hit] * pairs[node[hit]])
-        # Two values on the left may have the same partner up to rounding; then it gains once.
-        gain[at[hit]] = 1 / (counts[at[hit]] * pairs[node[hit]])
+        left = np.flatnonzero(self.left)
+        feature = self.feature[left]
+        mirrored = (2 * self.t[left] - self.x[left]) / seen.unit[feature]
+        # A threshold far outside the column has no partner in it; the bound keeps it inside the bits of its column.
+        mirrored = np.round(mirrored.clip(-FARTHEST, FARTHEST)).astype(np.int64)
+        partner = (feature << BITS) + OFFSET + mirrored
+        at = np.searchsorted(seen.grid, partner - 1).clip(0, len(seen.grid) - 1)
+        own = seen.at[self.rows[left], feature]
+        # Few records have a partner in the whole column. Whether it is in the same node is asked for those alone.
+        hit = np.flatnonzero((np.abs(seen.grid[at] - partner) <= 1) & (at > own))
+        gains, gaps = np.zeros(len(self.rows)), np.zeros(len(self.rows), dtype=bool)
+        if not len(hit):
+            return gains, gaps
+        size = np.int64(len(seen.grid))
+        base = self.node[left[hit]] * size
+        firsts, inverse = np.unique(base + own[hit], return_inverse=True)
+        seconds = np.empty_like(firsts)
+        seconds[inverse] = base + at[hit]
+        keys = self.node * size + seen.at[self.rows, self.feature]
+        wanted = np.unique(np.concatenate([firsts, seconds]))
+        place = np.searchsorted(wanted, keys).clip(0, len(wanted) - 1)
+        there = np.flatnonzero((wanted[place] == keys) & np.isfinite(self.x))
+        counts = np.bincount(place[there], minlength=len(wanted))
+        first = np.asarray(np.searchsorted(wanted, firsts))
+        second = np.asarray(np.searchsorted(wanted, seconds))
+        pair = (counts[first] > 0) & (counts[second] > 0)
+        first, second = first[pair], second[pair]
+        node = wanted[first] // size
+        pairs = np.bincount(node, minlength=self.nodes)
+        gain = np.zeros(len(wanted))
+        for side in (first, second):
+            gain[side] = 1 / (counts[side] * pairs[node])
+        gains[there] = gain[place[there]]
         # Sorted by node and value, the last pair of a node is its narrowest.
-        low, high = np.full(self.nodes, np.inf), np.full(self.nodes, -np.inf)
-        low[node[hit]] = self.x[first[hit]]
-        high[node[hit]] = self.x[first[at[hit]]]
-        beside = self.unit
-        between = (self.x > low[self.node] + beside) & (
-            self.x < high[self.node] - beside
-        )
-        return gain[inverse], between.astype(np.float64)
+        low = np.full(self.nodes, size, dtype=np.int64)
+        high = np.full(self.nodes, -1, dtype=np.int64)
+        low[node], high[node] = wanted[first] % size, wanted[second] % size
+        position = keys - self.node * size
+        gaps = (position > low[self.node]) & (position < high[self.node])
+        return gains, gaps
 
 
 def _leaves(

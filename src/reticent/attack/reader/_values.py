@@ -78,7 +78,7 @@ def value_cells(
                     continue
                 rare = stage.holders(j) < smallest_group
                 categories = np.where(rare, np.where(found, FOUND, ABSENT), COMMON)
-                if (categories == FOUND).sum() < LEAST_FOUND:
+                if not _tells(categories):
                     continue
                 cells.append(
                     Cell(
@@ -90,6 +90,12 @@ def value_cells(
                     )
                 )
     return cells
+
+
+def _tells(categories: NDArray[np.int64]) -> bool:
+    """Whether some rare values are found and others are not; if all are, the place is not about these records."""
+    counts = np.bincount(categories, minlength=FOUND + 1)
+    return bool(counts[FOUND] >= LEAST_FOUND and counts[ABSENT] > 0)
 
 
 def _distinct(parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -104,7 +110,7 @@ def _found(
 ) -> NDArray[np.bool_] | None:
     """Return which records have a value that stands at a place; None if too few do."""
     values = stage.values(j)
-    if not len(values) or values[-1] < known[0] or known[-1] < values[0]:
+    if len(values) < LEAST_NUMBERS or values[-1] < known[0] or known[-1] < values[0]:
         return None
     if len(stage.matrix) > MANY:
         sample = known[
@@ -132,7 +138,7 @@ def word_cells(file: OpenedFile, *, smallest_group: int) -> list[Cell]:
             inside = np.array([value in known for value in words.values])
             found = inside[words.codes] & (words.codes >= 0)
             categories = np.where(rare, np.where(found, FOUND, ABSENT), COMMON)
-            if (categories == FOUND).sum() >= LEAST_FOUND:
+            if _tells(categories):
                 cells.append(
                     Cell(
                         kind="texts",
