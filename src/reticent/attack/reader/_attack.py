@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.attack._base import Challenge, Knowledge, Need, Scores
+from reticent.attack._base import Challenge, Knowledge, Need, Scores, SealedTags
 from reticent.attack.boost import Boosting, calibrated_log_odds
 from reticent.attack.reader._cells import Cell, best_cells, log_ratio
 from reticent.attack.reader._midpoints import midpoint_cells
@@ -29,7 +29,21 @@ MOST_ROWS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """Score each record by how well it is found in the product's file.
+    r"""Score each record by how well it is found in the product's file.
+
+    The file is walked without building anything from it (:func:`reticent.product.read_contents`). Each record is looked for as it is and as
+    every step of the product's own preparation sees it:
+
+    - whole rows, also in single or half precision, in another order, transposed, flattened, with some of the columns, or with columns
+      scaled and shifted; nearly equal rows by their distance;
+    - values, texts and tokens that fewer than ``smallest_group`` people share;
+    - borders of bins and thresholds of trees, which lie halfway between two members: :math:`x_a + x_b = 2t`;
+    - leaves of trees, by the room that they have for the candidates in them, and by answers that are a record's own target.
+
+    Each place of the file gives every record a category. What a category tells about membership is learned from the tags of other people and
+    never from the record's own: the log ratio of the shares of members and of non-members in it. Coincidences of coarse tables befall both
+    alike and cancel. Of places that tell members from non-members in the training folds (at a joint chance of ``false_alarm``), the
+    best ``most_cells`` are added; the six numbers of a forest are combined by boosted trees.
 
     Parameters
     ----------
@@ -64,8 +78,13 @@ class Reader:
                 "attack out."
             )
         evidence = evidence_of(challenge.file, smallest_group=self.smallest_group)
-        odds = np.zeros(len(challenge))
-        for learn, tags, judge in knowledge.tags.folds(self.folds, rng=rng):
+        return Scores(values=self._odds(evidence, knowledge.tags, rng))
+
+    def _odds(
+        self, evidence: "Evidence", sealed: SealedTags, rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        odds = np.zeros(evidence.records)
+        for learn, tags, judge in sealed.folds(self.folds, rng=rng):
             chosen = best_cells(
                 evidence.cells,
                 learn,
@@ -82,7 +101,7 @@ class Reader:
             for trees in evidence.trees:
                 if trees.place in read:
                     odds[judge] += _tree_odds(trees.inputs, learn, tags, judge, rng)
-        return Scores(values=odds)
+        return odds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,10 +114,13 @@ class Evidence:
         One per place and stage, those of the trees included.
     trees : tuple of TreeEvidence
         One per place with trees.
+    records : int
+        Number of records.
     """
 
     cells: tuple[Cell, ...]
     trees: tuple[TreeEvidence, ...]
+    records: int
 
 
 def evidence_of(file: OpenedFile, *, smallest_group: int) -> Evidence:
@@ -111,14 +133,18 @@ def evidence_of(file: OpenedFile, *, smallest_group: int) -> Evidence:
     smallest_group : int
         A value that as many people share is nobody's own.
     """
-    rows, copies = row_cells(file)
-    values = value_cells(file, smallest_group=smallest_group, without=copies)
-    words = word_cells(file, smallest_group=smallest_group)
-    midpoints = midpoint_cells(file)
-    trees = tree_evidence(file)
+    # The numbers are a stranger's. What overflows is no record, and needs no warning.
+    with np.errstate(all="ignore"):
+        rows, copies = row_cells(file)
+        values = value_cells(file, smallest_group=smallest_group, without=copies)
+        words = word_cells(file, smallest_group=smallest_group)
+        midpoints = midpoint_cells(file)
+        trees = tree_evidence(file)
     in_trees = (cell for entry in trees for cell in entry.cells)
     return Evidence(
-        cells=(*rows, *values, *words, *midpoints, *in_trees), trees=tuple(trees)
+        cells=(*rows, *values, *words, *midpoints, *in_trees),
+        trees=tuple(trees),
+        records=len(file),
     )
 
 

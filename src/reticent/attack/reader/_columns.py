@@ -78,6 +78,21 @@ class Columns:
         return spreads
 
     @cached_property
+    def centre(self) -> NDArray[np.float64]:
+        """Mean of each column without its missing values, or 0."""
+        total = np.maximum(np.isfinite(self.matrix).sum(axis=0), 1)
+        finite = np.where(np.isfinite(self.matrix), self.matrix, 0.0)
+        return np.asarray(finite.sum(axis=0) / total)
+
+    @cached_property
+    def deviation(self) -> NDArray[np.float64]:
+        """Standard deviation of each column without its missing values, or 1."""
+        total = np.maximum(np.isfinite(self.matrix).sum(axis=0), 1)
+        apart = np.where(np.isfinite(self.matrix), self.matrix - self.centre, 0.0)
+        deviation = np.sqrt((apart**2).sum(axis=0) / total)
+        return np.where(deviation > 0, deviation, 1.0)
+
+    @cached_property
     def largest(self) -> NDArray[np.float64]:
         """Largest absolute value of each column."""
         ends = np.zeros((2, self.width))

@@ -44,6 +44,9 @@ PHASES = (
 COPIES = (1e-9, 0.4, 0.7, 0.999, 1.5, 3.5)
 MOST_DISTANCES = 200_000_000  # between rows and records, about two seconds
 BINS = 12  # of the distance to the nearest row
+FARTHEST = (
+    1e6  # standard deviations from the centre; nothing that is like a record lies there
+)
 ALIKE = 3.0  # factor by which the spread of an array's columns may differ from the records' if its rows are like records
 MOST_BESIDE = 3  # columns that an object keeps beside its rows
 MOST_PARTS = 64  # arrays of one place that are looked at one by one
@@ -228,9 +231,8 @@ def _assigned(
     if not any(holds(int(a), j) for a in telling for j in every):
         return _Match(array_columns=(), record_columns=())
     allowed = np.array([[holds(a, j) for j in every] for a in range(sample.shape[1])])
-    centres = np.nan_to_num(np.nanmean(columns.matrix, axis=0))
     means = np.nan_to_num(sample).mean(axis=0)
-    cost = np.abs(means[:, None] - centres) / columns.spread
+    cost = np.abs(means[:, None] - columns.centre) / columns.spread
     rows, chosen = linear_sum_assignment(np.where(allowed, np.minimum(cost, 1e3), 1e6))
     kept = allowed[rows, chosen]
     return _Match(
@@ -320,16 +322,16 @@ def _near(
     ]
     if width < 2 or not fitting:
         return None
-    centre = np.nan_to_num(np.nanmean(columns.matrix[:, :width], axis=0))
-    spread = np.nan_to_num(np.nanstd(columns.matrix[:, :width], axis=0))
-    spread = np.where(spread > 0, spread, 1.0)
+    centre, spread = columns.centre[:width], columns.deviation[:width]
     parts = []
     for values in fitting:
         rows = (values.astype(np.float64) - centre) / spread
-        rows = rows[np.isfinite(rows).all(axis=1)]
+        rows = rows[(np.abs(rows) < FARTHEST).all(axis=1)]
+        if len(rows) < LEAST_ROWS:
+            continue
         # Weights of a network may have as many columns as records have, but neither their centre nor their spread.
         usual = (np.abs(rows.mean(axis=0)) < 1) & (rows.std(axis=0) < ALIKE)
-        if len(rows) >= LEAST_ROWS and usual.mean() > 0.5:
+        if usual.mean() > 0.5:
             parts.append(rows)
     if not parts:
         return None
