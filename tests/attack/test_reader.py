@@ -126,7 +126,7 @@ def test_near_rows_and_parts_are_recognised(disguise, least, seed):
     rng = stream(seed, "near")
     rows = rng.normal(size=(2 * N, 5))
     kept = NamedArray(path="kept", values=disguise(rows[:N], rng))
-    file = beside(rows, Contents(arrays=[kept]), np.zeros(2 * N))
+    file = beside(rows, Contents(arrays=(kept,)), np.zeros(2 * N))
     assert score(file, np.arange(2 * N) < N, seed).auc > least
 
 
@@ -140,7 +140,7 @@ def test_missing_values_and_classes_belong_to_a_row(seed):
         NamedArray(path="a:model._y", values=target[:N].astype(np.int64)),
     ]
     tags = np.arange(2 * N) < N
-    both = score(beside(rows, Contents(arrays=kept), target), tags, seed)
+    both = score(beside(rows, Contents(arrays=tuple(kept)), target), tags, seed)
     assert both.auc > 0.9
     found = count_file(both.file, tags).rows
     alike = Counter(map(repr, np.column_stack([rows, target]).tolist()))
@@ -283,7 +283,8 @@ def test_the_test_of_a_cell_is_pearsons(seed):
     ratios = log_ratio(categories, tags, np.array([2]))
     inside, outside = (row + 0.5 for row in table)
     expected = np.log(inside[2] / inside.sum() * outside.sum() / outside[2])
-    assert ratios[0] == pytest.approx(expected)
+    assert abs(ratios[0] - expected) <= 0.125
+    assert ratios[0] % 0.25 == 0
 
 
 def test_cells_do_not_depend_on_the_order_of_the_records(seed):
@@ -358,7 +359,9 @@ def test_people_with_many_records_are_judged_as_people(seed):
     rows[:, 3] += rng.normal(size=400)
     tags = persons < 50
     kept = NamedArray(path="kept", values=rows[tags])
-    file = replace(beside(rows, Contents(arrays=[kept]), np.zeros(400)), people=persons)
+    file = replace(
+        beside(rows, Contents(arrays=(kept,)), np.zeros(400)), people=persons
+    )
     assert score(file, tags, seed).auc > 0.99
     assert (
         count_file(file, tags).rare_values == 0
@@ -374,13 +377,13 @@ def test_counts_say_what_is_in_the_file(seed):
         codes=np.arange(2 * N),
     )
     contents = Contents(
-        arrays=[
+        arrays=(
             NamedArray(path="f:first", values=rows[:40, 0].copy()),
             NamedArray(path="f:weights", values=np.zeros((7, 2))),
             NamedArray(path="f:numbers[3]", values=np.arange(N)),
-        ],
-        texts=[NamedTexts(path="f:towns", values=tuple(towns.values[:30]))],
-        unread=[Unread(path="f:x{smith}", why="it is damaged")],
+        ),
+        texts=(NamedTexts(path="f:towns", values=towns.values[:30]),),
+        unread=(Unread(path="f:x{smith}", why="it is damaged"),),
         size=999,
     )
     file = replace(beside(rows, contents, np.zeros(2 * N)), words=(towns,))
@@ -406,7 +409,7 @@ def test_values_that_many_share_are_nobodys(seed):
     rng = stream(seed, "shared")
     ages = rng.integers(20, 24, size=(2 * N, 1)).astype(float)
     kept = NamedArray(path="ages", values=np.array([20.0, 21.0, 22.0]))
-    file = beside(ages, Contents(arrays=[kept]), np.zeros(2 * N))
+    file = beside(ages, Contents(arrays=(kept,)), np.zeros(2 * N))
     assert not evidence_of(file, smallest_group=20).cells
     assert evidence_of(file, smallest_group=2 * N).cells
 
@@ -432,7 +435,7 @@ def test_a_file_beside_other_records_is_refused():
 )
 def test_no_numbers_of_a_stranger_raise(values):  # fmt: skip
     rows = np.random.default_rng(0).normal(size=(30, 3))
-    contents = Contents(arrays=[NamedArray(path="a", values=v) for v in (values, values.ravel())])  # fmt: skip
+    contents = Contents(arrays=tuple(NamedArray(path="a", values=v) for v in (values, values.ravel())))  # fmt: skip
     evidence_of(beside(rows, contents, np.zeros(30)), smallest_group=20)
 
 
@@ -447,7 +450,7 @@ def test_empty_and_strange_files_say_nothing(seed):
         NamedArray(path="e", values=np.full((50, 2), 1e300)),
         NamedArray(path="f", values=np.array([True, False] * 20)),
     ]
-    for contents in (Contents(), Contents(arrays=strange)):
+    for contents in (Contents(), Contents(arrays=tuple(strange))):
         assert not score(beside(rows, contents, np.zeros(40)), tags, seed).scores.any()
-    without = beside(np.empty((40, 0)), Contents(arrays=strange), np.zeros(40))
+    without = beside(np.empty((40, 0)), Contents(arrays=tuple(strange)), np.zeros(40))
     assert not score(without, tags, seed).scores.any()

@@ -196,9 +196,9 @@ def test_detectors_of_outliers_hold_people_too(detector, seed):
         classes=2,
         people=table.units,
     )
-    # With a share s of the members kept, and nobody else, the AUC is (1 + s) / 2.
+    # With a share s of the members kept, and nobody else, the AUC is (1 + s) / 2, but for what cross-fitting costs.
     tags = np.arange(2 * N) < N
-    assert score(file, tags, seed).auc >= 0.5 + 0.45 * len(kept) / N
+    assert score(file, tags, seed).auc >= 0.5 + 0.4 * len(kept) / N
 
 
 @pytest.mark.parametrize("kind", HOLDS_NOBODY)

@@ -161,6 +161,9 @@ def hidden_places() -> dict[str, bytes]:
         info.comment = ROWS.tobytes()
         file.writestr(info, schema)
     return {
+        "the name of a class": archive({"schema.json": json.dumps({"__loader__": "JsonNode", "content": "1", "__class__": text}).encode()}),
+        "a type of a key": archive({"schema.json": json.dumps({"__loader__": "DictNode", "content": {}, "key_types": {"content": ROWS.tolist()}}).encode()}),
+        "an unknown entry": archive({"schema.json": json.dumps({"__loader__": "JsonNode", "content": "1", "more": ROWS.tolist()}).encode()}),
         "an array": npy(ROWS),
         "an array by columns": npy(np.asfortranarray(ROWS)),
         "after an array": bytes(beside),

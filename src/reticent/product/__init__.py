@@ -29,7 +29,7 @@ from reticent.product._store import (
 from reticent.product.contents import Contents, contents_of, read_contents
 from reticent.product.internals import Internals
 from reticent.product.opened import OpenedFile, Words, open_file
-from reticent.product.stages import Stage, Staged
+from reticent.product.stages import Stage, Staged, Stages
 
 __all__ = [
     "ClosedProduct",
@@ -47,6 +47,7 @@ __all__ = [
     "Regressor",
     "Stage",
     "Staged",
+    "Stages",
     "Trainer",
     "Watchable",
     "Words",

@@ -12,7 +12,7 @@ from scipy.special import expit, softmax
 
 from reticent.errors import InvalidPredictions, OutputRefused
 from reticent.product.internals import Internals
-from reticent.product.stages import Stage, estimator_stages
+from reticent.product.stages import Stages, estimator_stages
 
 __all__ = ["MODEL_FILE", "FittedProduct", "save_estimator"]
 
@@ -84,7 +84,7 @@ class FittedProduct:
         """Return None: attacks do not open estimators."""
         return None
 
-    def stages(self, features: pd.DataFrame) -> tuple[Stage, ...]:
+    def stages(self, features: pd.DataFrame) -> Stages:
         """Return the records after every step of preparation inside the estimator."""
         return estimator_stages(self.estimator, features)
 

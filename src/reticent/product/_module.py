@@ -14,7 +14,7 @@ from reticent.errors import InvalidPredictions, UnsafeProduct
 from reticent.product._encode import Encoder
 from reticent.product._network import NETWORK_FILE
 from reticent.product.internals import Internals
-from reticent.product.stages import Stage, network_stages
+from reticent.product.stages import Stages, network_stages
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -95,7 +95,7 @@ class ModuleProduct:
         """Return probabilities."""
         return self.predict_proba(features)
 
-    def stages(self, features: pd.DataFrame) -> tuple[Stage, ...]:
+    def stages(self, features: pd.DataFrame) -> Stages:
         """Return the records as numbers, and scaled."""
         matrix = self._matrix(features)
         return network_stages(matrix, (matrix - self.centre) / self.scale)

@@ -21,7 +21,7 @@ from reticent.product.internals import (
     loss_and_delta,
     units_shown,
 )
-from reticent.product.stages import Stage, network_stages
+from reticent.product.stages import Stages, network_stages
 
 __all__ = ["NETWORK_FILE", "NetworkProduct"]
 
@@ -123,7 +123,7 @@ class NetworkProduct:
             return self.predict(features)[:, None]
         return self.predict_proba(features)
 
-    def stages(self, features: pd.DataFrame) -> tuple[Stage, ...]:
+    def stages(self, features: pd.DataFrame) -> Stages:
         """Return the records as numbers, and scaled."""
         matrix = self._matrix(features)
         return network_stages(matrix, (matrix - self.centre) / self.scale)

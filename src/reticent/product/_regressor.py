@@ -12,7 +12,7 @@ from sklearn.base import is_classifier, is_regressor
 from reticent.errors import InvalidPredictions
 from reticent.product._fitted import MODEL_FILE, save_estimator
 from reticent.product.internals import Internals
-from reticent.product.stages import Stage, estimator_stages
+from reticent.product.stages import Stages, estimator_stages
 
 __all__ = ["FittedRegressor", "declares_class", "declares_quantity"]
 
@@ -124,7 +124,7 @@ class FittedRegressor:
             )
         return raw
 
-    def stages(self, features: pd.DataFrame) -> tuple[Stage, ...]:
+    def stages(self, features: pd.DataFrame) -> Stages:
         """Return the records after every step of preparation inside the estimator."""
         return estimator_stages(self.estimator, features)
 

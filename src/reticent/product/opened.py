@@ -10,7 +10,7 @@ from reticent.data import ColumnKind, Table
 from reticent.errors import InvalidInput
 from reticent.product._protocols import Product
 from reticent.product.contents import Contents, NamedArray, contents_of
-from reticent.product.stages import Stage, Staged
+from reticent.product.stages import Stage, Staged, Stages
 
 __all__ = ["OpenedFile", "Words", "open_file"]
 
@@ -54,6 +54,8 @@ class OpenedFile:
         Number of classes; 0 if the target is a quantity.
     people : array of int, shape (n,)
         The person each record belongs to.
+    unseen : tuple of str
+        Steps of the product's preparation whose output could not be made, so that what stands in the file behind them may be missed.
 
     Raises
     ------
@@ -67,6 +69,7 @@ class OpenedFile:
     target: NDArray[np.float64]
     classes: int
     people: NDArray[np.int64]
+    unseen: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.target)
@@ -103,7 +106,7 @@ class OpenedFile:
         """
         rows = np.column_stack([self.stages[0].matrix, self.target])[known]
         memory = NamedArray(path="memory", values=rows)
-        contents = Contents(arrays=[memory], size=rows.nbytes)
+        contents = Contents(arrays=(memory,), size=rows.nbytes)
         return replace(self, contents=contents)
 
 
@@ -143,12 +146,15 @@ def open_file(
             numbers = column.to_numpy(dtype=np.float64)
         columns.append(numbers)
     matrix = np.column_stack(columns) if columns else np.empty((len(table), 0))
-    stages = product.stages(table.features) if isinstance(product, Staged) else ()
+    prepared = Stages()
+    if isinstance(product, Staged):
+        prepared = product.stages(table.features)
     return OpenedFile(
         contents=contents,
-        stages=(Stage(name="records", matrix=matrix), *stages),
+        stages=(Stage(name="records", matrix=matrix), *prepared.stages),
         words=tuple(words),
         target=np.asarray(table.target, dtype=np.float64),
         classes=len(table.classes),
         people=table.units,
+        unseen=prepared.unseen,
     )

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-__all__ = ["Stage", "Staged", "estimator_stages", "network_stages"]
+__all__ = ["Stage", "Staged", "Stages", "estimator_stages", "network_stages"]
 
 MOST_STAGES = (
     24  # of one product: five folds of a calibrated pipeline of four steps fit
@@ -52,20 +52,35 @@ class Stage:
         return Stage(name=self.name, matrix=self.matrix[rows])
 
 
+@dataclass(frozen=True, kw_only=True)
+class Stages:
+    """The records after every step of a product's preparation, as far as it can be followed.
+
+    Parameters
+    ----------
+    stages : tuple of Stage
+        What the steps make of the records, without the records themselves.
+    unseen : tuple of str
+        Steps whose output could not be made, or does not fit into memory.
+    """
+
+    stages: tuple[Stage, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+
 @runtime_checkable
 class Staged(Protocol):
     """A product that can show what it makes of records before it answers."""
 
-    def stages(self, features: pd.DataFrame) -> tuple[Stage, ...]:
-        """Return the records after every step of preparation, without the records themselves."""
+    def stages(self, features: pd.DataFrame) -> Stages:
+        """Return the records after every step of preparation."""
         ...
 
 
-def estimator_stages(estimator: Any, features: pd.DataFrame) -> tuple[Stage, ...]:
+def estimator_stages(estimator: Any, features: pd.DataFrame) -> Stages:
     """Return the output of every transformer inside a fitted estimator.
 
-    Pipelines, column transformers and unions are followed, also inside bags, stacks, searches and calibrated classifiers. A step
-    that cannot transform these records, or whose output would not fit into memory, is left out together with those after it.
+    Pipelines, column transformers and unions are followed, also inside bags, stacks, searches and calibrated classifiers.
 
     Parameters
     ----------
@@ -75,63 +90,72 @@ def estimator_stages(estimator: Any, features: pd.DataFrame) -> tuple[Stage, ...
         The records.
     """
     found: list[Stage] = []
+    unseen: list[str] = []
     with warnings.catch_warnings():
         # Whatever a step warns about, it has said when the product was asked.
         warnings.simplefilter("ignore")
-        for stage in _stages(estimator, features, ""):
-            same = (s for s in found if s.matrix.shape == stage.matrix.shape)
-            if not any(np.array_equal(s.matrix, stage.matrix, equal_nan=True) for s in same):  # fmt: skip
-                found.append(stage)
-            if len(found) >= MOST_STAGES:
-                break
-    return tuple(found)
+        for name, matrix in _outputs(estimator, features, ""):
+            if matrix is None or len(found) >= MOST_STAGES:
+                unseen.append(name)
+            elif not any(_same(stage.matrix, matrix) for stage in found):
+                found.append(Stage(name=name, matrix=matrix))
+    return Stages(stages=tuple(found), unseen=tuple(unseen))
 
 
-def network_stages(
-    encoded: NDArray[np.float32], scaled: NDArray[np.float32]
-) -> tuple[Stage, ...]:
+def _same(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    return one.shape == other.shape and np.array_equal(one, other, equal_nan=True)
+
+
+def network_stages(encoded: NDArray[np.float32], scaled: NDArray[np.float32]) -> Stages:
     """Return the two forms in which a network sees records: as numbers, and scaled, with 0 for missing numbers."""
-    return (
-        Stage(name="encoded", matrix=encoded.astype(np.float64)),
-        Stage(name="scaled", matrix=np.nan_to_num(scaled.astype(np.float64))),
+    return Stages(
+        stages=(
+            Stage(name="encoded", matrix=encoded.astype(np.float64)),
+            Stage(name="scaled", matrix=np.nan_to_num(scaled.astype(np.float64))),
+        )
     )
 
 
-def _stages(estimator: Any, inputs: Any, name: str) -> Iterator[Stage]:
+# The name of a step, and the records after it; None if they cannot be made.
+_Output = tuple[str, NDArray[np.float64] | None]
+
+
+def _outputs(estimator: Any, inputs: Any, name: str) -> Iterator[_Output]:
     if isinstance(estimator, Pipeline):
         yield from _pipeline(estimator, inputs, name)
     elif isinstance(estimator, ColumnTransformer):
         for step, transformer, columns in estimator.transformers_:
             if isinstance(transformer, Pipeline) and len(transformer.steps) > 1:
                 part = _columns(inputs, columns)
-                if part is not None:
+                if part is None:
+                    yield f"{name}{step}", None
+                else:
                     yield from _pipeline(transformer, part, f"{name}{step}.")
     elif isinstance(estimator, FeatureUnion):
         for step, transformer in estimator.transformer_list:
-            yield from _stages(transformer, inputs, f"{name}{step}.")
+            yield from _outputs(transformer, inputs, f"{name}{step}.")
     else:
         prepared = getattr(estimator, "_preprocessor", None)
         if prepared is not None:
             yield from _pipeline(Pipeline([("prepared", prepared)]), inputs, name)
         for child in _inside(estimator):
-            yield from _stages(child, inputs, name)
+            yield from _outputs(child, inputs, name)
 
 
-def _pipeline(pipeline: Pipeline, inputs: Any, name: str) -> Iterator[Stage]:
+def _pipeline(pipeline: Pipeline, inputs: Any, name: str) -> Iterator[_Output]:
     for step, transformer in pipeline.steps:
         if transformer is None or transformer == "passthrough":
             continue
-        yield from _stages(transformer, inputs, f"{name}{step}.")
+        yield from _outputs(transformer, inputs, f"{name}{step}.")
         if not hasattr(transformer, "transform"):
             return
         try:
             outputs = transformer.transform(inputs)
         except Exception:
-            # It may lack columns, or be of no use beyond its training; what comes after cannot be known then.
+            # A foreign step may raise anything, for example because it lacks columns. What comes after it cannot be known.
+            yield f"{name}{step}", None
             return
-        matrix = _numbers(outputs)
-        if matrix is not None:
-            yield Stage(name=f"{name}{step}", matrix=matrix)
+        yield f"{name}{step}", _numbers(outputs)
         inputs = outputs
 
 

