@@ -352,6 +352,21 @@ def scaled_quantiles():
     return make_pipeline(StandardScaler(), QuantileTransformer(n_quantiles=100), LogisticRegression())  # fmt: skip
 
 
+def test_records_beside_the_nodes_of_a_tree_are_found(seed):
+    rows = stream(seed, "beside").normal(size=(2 * N, 3))
+    tree = {
+        "left_children": [1, -1, -1],
+        "right_children": [2, -1, -1],
+        "split_indices": [0, 0, 0],
+        "split_conditions": [0.5, 0.1, 0.2],
+        "more": rows[:N].tolist(),
+    }
+    contents = read_contents(json.dumps(tree).encode())
+    assert len(contents.trees) == 1
+    file = beside(rows, contents, np.zeros(2 * N))
+    assert score(file, np.arange(2 * N) < N, seed).auc > 0.99
+
+
 def test_people_with_many_records_are_judged_as_people(seed):
     rng = stream(seed, "visits")
     rows = np.repeat(rng.normal(size=(100, 4)), 4, axis=0)

@@ -14,12 +14,10 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 __all__ = ["Stage", "Staged", "Stages", "estimator_stages", "network_stages"]
 
-MOST_STAGES = (
-    24  # of one product: five folds of a calibrated pipeline of four steps fit
-)
-MOST_CELLS = (
-    40_000_000  # of one stage, 320 megabytes; wider ones (hashed texts) are left out
-)
+# Of one product: five folds of a calibrated pipeline of four steps fit.
+MOST_STAGES = 24
+# Of one stage, 320 megabytes; wider ones (hashed texts) are left out.
+MOST_CELLS = 40_000_000
 # Attributes under which scikit-learn and XGBoost keep estimators that were fitted on the same records.
 _INSIDE = (
     "best_estimator_",

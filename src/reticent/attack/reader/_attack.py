@@ -22,9 +22,8 @@ __all__ = ["Evidence", "Reader", "evidence_of"]
 
 # It learns from single records and six numbers, as the other learned attacks do from answers.
 SMALL = Boosting(steps=60, rate=0.08, leaves=8, leaf_share=0.01, leaf_rows=10)
-MOST_ROWS = (
-    40_000  # records to learn from; more change nothing that six numbers could show
-)
+# Records to learn from; more change nothing that six numbers could show.
+MOST_ROWS = 40_000
 
 
 @dataclass(frozen=True, kw_only=True)

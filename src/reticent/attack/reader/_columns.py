@@ -19,9 +19,8 @@ DOUBLE, SINGLE, HALF = (
     2.0**-23,
     2.0**-10,
 )  # relative distance of neighbouring numbers
-SAMPLED = (
-    50_000  # records or numbers from which a spread or a precision is known well enough
-)
+# Records or numbers from which a spread or a precision is known well enough.
+SAMPLED = 50_000
 OFFSET = 2**62  # of codes that overflow, and of missing values
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

@@ -14,12 +14,10 @@ __all__ = ["midpoint_cells"]
 LEAST_BORDERS = 5  # fewer are settings or summaries
 LEAST_PAIRED = 0.5  # of the tried borders that lie halfway between two values, if the list is one of midpoints
 TRIED = 8  # borders by which a list is recognised
-MOST_VISITS = (
-    4_000_000  # records times borders; beyond, borders at even distances are read
-)
-MOST_COLUMNS = (
-    64  # of a stage; wider ones are indicators, whose midpoints are all one half
-)
+# Records times borders; beyond, borders at even distances are read.
+MOST_VISITS = 1_000_000
+# Of a stage; wider ones are indicators, whose midpoints are all one half.
+MOST_COLUMNS = 64
 LEAST_GAIN = 0.999  # of a record that alone has the value beside a border
 
 

@@ -26,29 +26,35 @@ __all__ = ["row_cells"]
 LEAST_ROWS = 5  # fewer are a summary; that of a single person is found by its values
 SAMPLED = 256  # rows of an array from which its columns are recognised
 LEAST_CONTAINED = 0.95  # of the sampled values that stand in a column; the rest may be damaged or of others
-MOST_COLUMNS = (
-    64  # beyond, columns are compared in their own order only, not each with each
-)
+# Beyond, columns are compared in their own order only, not each with each.
+MOST_COLUMNS = 64
 TRIED_FIRST = 3  # columns of an array, those with most values; if none is recognised, it holds no records
-EXTREMES = 6  # of the smallest and largest candidates; the extreme member is among them unless 6 tosses of a coin say no
-LEAST_VALUES = (
-    50  # different values of a column whose scale can be recognised from its extremes
+EXTREMES = 16  # smallest and largest candidates; the extreme member is among them unless 16 tosses of a coin say no
+FIRST_TRIED = (
+    16  # values with which scales are tried; the few that fit are tried with more
 )
-PHASES = (
-    0.0,
-    1 / 3,
-    2 / 3,
-)  # of the grid; an error below a sixth of a cell crosses a border in one of them at most
+# Different values of a column whose scale can be recognised from its extremes.
+LEAST_VALUES = 50
+# Shifts of the grid; an error below a sixth of a cell crosses a border in one of them at most.
+PHASES = (0.0, 1 / 3, 2 / 3)
 # Borders of categories: copies of a row in the array, for each record that looks like it. Below 1, some of the records that
 # look alike are not there; above 1, several bags or trees hold it.
 COPIES = (1e-9, 0.4, 0.7, 0.999, 1.5, 3.5)
 MOST_DISTANCES = 200_000_000  # between rows and records, about two seconds
 BINS = 12  # of the distance to the nearest row
-FARTHEST = (
-    1e6  # standard deviations from the centre; nothing that is like a record lies there
-)
+# Standard deviations from the centre; nothing that is like a record lies there.
+FARTHEST = 1e6
 ALIKE = 3.0  # factor by which the spread of an array's columns may differ from the records' if its rows are like records
 MOST_BESIDE = 3  # columns that an object keeps beside its rows
+# What trees say of each node. It is no record, and a forest has thousands of such arrays; single values are looked for in them all the same.
+NODE_FIELDS = (
+    *("feature", "impurity", "left_child", "right_child", "n_node_samples"),
+    *("weighted_n_node_samples", "missing_go_to_left"),
+    *("bin_threshold", "bitset_idx", "count", "depth", "feature_idx", "gain"),
+    *("is_categorical", "is_leaf", "left", "right", "value"),
+    *("base_weights", "default_left", "loss_changes", "parents", "split_type"),
+    "sum_hessian",
+)
 MOST_PARTS = 64  # arrays of one place that are looked at one by one
 
 
@@ -70,9 +76,11 @@ def row_cells(file: OpenedFile) -> tuple[list[Cell], frozenset[str]]:
     """
     places: defaultdict[str, list[NamedArray]] = defaultdict(list)
     beside: defaultdict[tuple[str, int], list[NamedArray]] = defaultdict(list)
-    in_trees = tuple(tree.path for tree in file.contents.trees)
+    in_trees = {
+        f"{tree.path}.{field}" for tree in file.contents.trees for field in NODE_FIELDS
+    }
     for array in file.contents.arrays:
-        if "#" not in array.path and not array.path.startswith(in_trees):
+        if "#" not in array.path and array.path not in in_trees:
             places[array.place].append(array)
             if array.values.ndim == 1 and array.values.dtype.kind in "biuf":
                 beside[_owner(array), array.values.size].append(array)
@@ -271,17 +279,21 @@ def _scaled(
 def _scale_of(
     values: NDArray[np.float64], known: NDArray[np.float64], tolerance: float
 ) -> tuple[float, float] | None:
+    """Return the slope and the shift that lead nearly all sorted values to known ones; None if none of those tried does."""
     low, high = values[0], values[-1]
-    sample = values[np.linspace(1, len(values) - 2, 64).astype(np.int64)]
-    for smallest in known[:EXTREMES]:
-        for largest in known[-EXTREMES:]:
-            for first, last in ((smallest, largest), (largest, smallest)):
-                slope = (last - first) / (high - low)
-                shift = first - slope * low
-                inside = contained(sample * slope + shift, known, tolerance)
-                if inside.mean() > LEAST_CONTAINED:
-                    return float(slope), float(shift)
-    return None
+    smallest, largest = np.meshgrid(known[:EXTREMES], known[-EXTREMES:])
+    # Records may also be mirrored, with the largest candidate as the smallest value.
+    first = np.concatenate([smallest.ravel(), largest.ravel()])
+    last = np.concatenate([largest.ravel(), smallest.ravel()])
+    slopes = (last - first) / (high - low)
+    shifts = first - slopes * low
+    for count in (FIRST_TRIED, SAMPLED):
+        sample = values[np.linspace(1, len(values) - 2, count).astype(np.int64)]
+        back = sample * slopes[:, None] + shifts[:, None]
+        inside = contained(back.ravel(), known, tolerance).reshape(back.shape)
+        kept = inside.mean(axis=1) > LEAST_CONTAINED
+        slopes, shifts = slopes[kept], shifts[kept]
+    return (float(slopes[0]), float(shifts[0])) if len(slopes) else None
 
 
 def _copies(

@@ -17,19 +17,16 @@ from reticent.product.contents import Tree
 
 __all__ = ["Level", "Seen", "TreeEvidence", "tree_evidence"]
 
-EXACT = (
-    1e-9  # part of the largest value by which a sum may differ from twice the threshold
-)
+# Part of the largest value by which a sum may differ from twice the threshold.
+EXACT = 1e-9
 ROUNDED = 2.0**-22  # the same if the threshold is kept in single precision
 # Points on the grid of a column lie between -2^30 and 2^30, and those of partners are kept within 2^32; the number of the column
 # stands in the bits above.
 BITS, OFFSET, FARTHEST = 34, 2**33, 2.0**32
-DEEPEST = (
-    400  # levels; nobody trains deeper trees, and a crafted one must not take forever
-)
-MOST_VISITS = (
-    30_000_000  # records times trees; beyond, trees at even distances are read
-)
+# Levels; nobody trains deeper trees, and a crafted one must not take forever.
+DEEPEST = 400
+# Records times trees; beyond, trees at even distances are read.
+MOST_VISITS = 30_000_000
 SAMPLED = 64  # thresholds by which the stage that a tree sees is recognised
 BINS = 10
 LEAST_GAIN = 0.999  # of a record that alone has the value beside a threshold

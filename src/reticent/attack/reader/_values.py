@@ -19,16 +19,14 @@ from reticent.product import OpenedFile, Words
 __all__ = ["value_cells", "word_cells"]
 
 LEAST_FOUND = 5  # records; fewer are no evidence that any test could use
-LEAST_NUMBERS = (
-    3  # different ones at a place; a threshold or a mean of one column is a summary
-)
+# Different ones at a place; a threshold or a mean of one column is a summary.
+LEAST_NUMBERS = 3
 MOST_NUMBERS = 4_000_000  # of one place
 MOST_COLUMNS = 256  # of a stage; wider ones are indicators and counts of words, whose values are nobody's own
 SAMPLED = 2_048  # numbers of a place that show whether it holds values of a column
 MANY = 50_000  # records from which a place is looked at only if its sample holds values of the column
-LEAST_WORDS = (
-    3  # words of half of a column's texts from which on its tokens are compared
-)
+# Words of half of a column's texts from which on its tokens are compared.
+LEAST_WORDS = 3
 LEAST_TOKENS = 20  # texts at a place that may be a vocabulary
 COMMON, ABSENT, FOUND = (
     0,

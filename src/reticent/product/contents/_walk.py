@@ -41,19 +41,15 @@ __all__ = ["Walk"]
 
 SCHEMA = "schema.json"  # the member of a skops archive that says how the others belong together
 DEEPEST = 200  # nesting of values; the deepest real product, stacked pipelines, has fewer than 60
-MOST_LAYERS = (
-    4  # archives in texts in archives; a person hides things one or two layers deep
-)
+# Archives in texts in archives; a person hides things one or two layers deep.
+MOST_LAYERS = 4
 LONG = 64  # characters from which a text may hold a document or encoded bytes; shorter ones are words
-SHORTEST_LIST = (
-    4  # numbers in one text that are a list, and not the size and weight of something
-)
-MOST_CELLS = (
-    20_000_000  # of a sparse matrix that is written out; 160 megabytes as doubles
-)
-LAST_OF_ARCHIVE = (
-    2**16 + 22
-)  # bytes in which the list of members must end: a record of 22 and the longest comment
+# Numbers in one text that are a list, and not the size and weight of something.
+SHORTEST_LIST = 4
+# Of a sparse matrix that is written out; 160 megabytes as doubles.
+MOST_CELLS = 20_000_000
+# Bytes in which the list of members must end: a record of 22 and the longest comment.
+LAST_OF_ARCHIVE = 2**16 + 22
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]+={0,2}\s*")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})+")
 _SEPARATORS = re.compile(r"[\s,;|:\[\](){}]+")
