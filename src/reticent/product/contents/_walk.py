@@ -154,7 +154,7 @@ class Walk:
             except (ValueError, RecursionError):
                 return  # it begins like a document, and is none; as a text it is kept already
         elif _HEX.fullmatch(text):
-            self.blob(path, bytes.fromhex(text), layer=layer + 1)
+            self.blob(path, bytes.fromhex(text), layer=layer + 1, encoded=True)
         elif _BASE64.fullmatch(text):
             packed = "".join(text.split()).rstrip("=")
             packed += "=" * (-len(packed) % 4)
