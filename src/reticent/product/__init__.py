@@ -34,12 +34,16 @@ from reticent.product._store import (
     save_product,
     versions,
 )
+from reticent.product.contents import Contents, contents_of, read_contents
 from reticent.product.internals import Internals
+from reticent.product.opened import OpenedFile, Words, open_file
+from reticent.product.stages import Stage, Staged, Stages
 
 __all__ = [
     "MISSING_CATEGORY",
     "SMALLEST_GROUP",
     "ClosedProduct",
+    "Contents",
     "Departure",
     "Encoder",
     "FittedProduct",
@@ -47,23 +51,31 @@ __all__ = [
     "Internals",
     "ModuleProduct",
     "NetworkProduct",
+    "OpenedFile",
     "Predictor",
     "Product",
     "Provenance",
     "Regressor",
     "Remedy",
+    "Stage",
+    "Staged",
+    "Stages",
     "Trainer",
     "Watchable",
+    "Words",
     "answers_of",
     "as_product",
+    "contents_of",
     "declares_class",
     "declares_quantity",
     "frequent_categories",
     "load_product",
     "must_be_storable",
+    "open_file",
     "people_with",
     "predicts_quantity",
     "product_content",
+    "read_contents",
     "read_provenance",
     "save_product",
     "versions",

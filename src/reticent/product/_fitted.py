@@ -12,6 +12,7 @@ from scipy.special import expit, softmax
 
 from reticent.errors import InvalidPredictions, OutputRefused
 from reticent.product.internals import Internals
+from reticent.product.stages import Stages, estimator_stages
 
 __all__ = ["MODEL_FILE", "FittedProduct", "save_estimator"]
 
@@ -82,6 +83,10 @@ class FittedProduct:
     ) -> Internals | None:
         """Return None: attacks do not open estimators."""
         return None
+
+    def stages(self, features: pd.DataFrame) -> Stages:
+        """Return the records after every step of preparation inside the estimator."""
+        return estimator_stages(self.estimator, features)
 
     def outputs(self, features: pd.DataFrame) -> NDArray[np.float64]:
         """Return probabilities if the estimator gives them, else decision values, one column per class."""

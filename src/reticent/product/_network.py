@@ -21,6 +21,7 @@ from reticent.product.internals import (
     loss_and_delta,
     units_shown,
 )
+from reticent.product.stages import Stages, network_stages
 
 __all__ = ["NETWORK_FILE", "NetworkProduct"]
 
@@ -121,6 +122,11 @@ class NetworkProduct:
         if self.quantity:
             return self.predict(features)[:, None]
         return self.predict_proba(features)
+
+    def stages(self, features: pd.DataFrame) -> Stages:
+        """Return the records as numbers, and scaled."""
+        matrix = self._matrix(features)
+        return network_stages(matrix, (matrix - self.centre) / self.scale)
 
     def internals(self, features: pd.DataFrame, labels: NDArray[np.int64]) -> Internals:
         r"""Return what an attacker who opens the network sees at each record.
