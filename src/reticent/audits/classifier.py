@@ -22,6 +22,7 @@ from reticent.attack import (
     ModifiedEntropy,
     Population,
     QuantileRegression,
+    Reader,
     RelativeRatio,
     ShadowModels,
 )
@@ -69,6 +70,7 @@ class ClassifierKind(Kind):
         CombinedPool(),
         GradientNorm(),
         LearnedWhiteBox(),
+        Reader(),
     )
     quick_attacks = (RelativeRatio(), LikelihoodRatio())
     ratio_attack = "lira"
@@ -121,6 +123,7 @@ class ClassifierKind(Kind):
             labels=labels,
             features=challenge.features,
             internals=internals,
+            file=None if challenge.file is None else challenge.file.memorised(known),
         )
 
     def pool(

@@ -34,6 +34,7 @@ from reticent.evidence.disparity import (
 )
 from reticent.evidence.epsilon import epsilon_ceiling, epsilon_lower_bound
 from reticent.evidence.epsilons import Epsilons
+from reticent.evidence.file import FileEvidence, FoundInFile, found_beyond_chance
 from reticent.evidence.histogram import (
     Histogram,
     individual_histogram,
@@ -57,6 +58,7 @@ from reticent.evidence.measures import (
     Claim,
     ClaimedEpsilon,
     Exposed,
+    FileRecords,
     Gain,
     GroupPrivacy,
     InsiderPrivacy,
@@ -158,6 +160,9 @@ __all__ = [
     "Estimate",
     "Evidence",
     "Exposed",
+    "FileEvidence",
+    "FileRecords",
+    "FoundInFile",
     "Gain",
     "GroupEvidence",
     "GroupPrivacy",
@@ -211,6 +216,7 @@ __all__ = [
     "epsilon_of_steps",
     "estimate_share",
     "exposed_share",
+    "found_beyond_chance",
     "guess_counts",
     "guesses",
     "individual_histogram",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from reticent.evidence._estimate import Estimate, best_of
 from reticent.evidence.calibration import Calibration
+from reticent.evidence.file import FileEvidence
 from reticent.evidence.histogram import Histogram
 from reticent.evidence.ltu import privacy_from_accuracy
 from reticent.evidence.naming import Naming
@@ -33,7 +34,7 @@ class AttackEvidence:
     name : str
         The attack.
     family : str
-        What the attacker does beside querying: ``"queries"``, ``"looks inside"`` or ``"trains others"``.
+        What the attacker does beside querying: ``"queries"``, ``"looks inside"``, ``"trains others"`` or ``"reads the file"``.
     auc : Estimate
         LTU accuracy over all pairs, which is the area under the ROC curve.
     privacy : Estimate
@@ -209,6 +210,10 @@ class Evidence:
         The largest vulnerability that the claimed epsilon allows.
     pool : PoolEvidence or None
         What many models tell, if they were trained.
+    aside : tuple of AttackEvidence
+        Attacks that need more than would be released; they are shown, and the verdict does not rest on them.
+    file : FileEvidence or None
+        What the product's file contains, if it was read.
     naming : Naming or None
         What the strongest attack is good for when names must be right.
     """
@@ -232,6 +237,8 @@ class Evidence:
     subgroup_aware: Estimate | None
     vulnerability_bound: float | None
     pool: PoolEvidence | None
+    aside: tuple[AttackEvidence, ...] = ()
+    file: FileEvidence | None = None
     naming: Naming | None = None
 
     @property

@@ -14,7 +14,7 @@ from reticent.attack import Need
 from reticent.pipeline._plan import INSIDER_ATTACK, AuditPlan
 from reticent.policy import Gap
 
-__all__ = ["gap_of_missing", "remedies"]
+__all__ = ["gap_of_missing", "remedies", "unneeded"]
 
 POOL_ENOUGH = 8  # models, as the audit trains by default
 # Options that belong to the table, which `reticent train` knows as well.
@@ -34,6 +34,12 @@ def gap_of_missing(plan: AuditPlan, attack: str) -> Gap:
     """
     reason = f"The policy requires the attack {attack!r}, which was not run."
     needs = {known.name: known.needs for known in plan.known_attacks}
+    if Need.FILE in needs.get(attack, ()):
+        return Gap(
+            reason=reason,
+            to_settle="Audit a product that can be saved, so that its file can be read; or release answers to queries only, and write "
+            'release = "queries" into the policy.',
+        )
     if attack != INSIDER_ATTACK and Need.POOL not in needs.get(attack, ()):
         return Gap(reason=reason, to_settle=f"Run the attack {attack!r}.")
     if plan.trainer is None:
@@ -50,6 +56,12 @@ def gap_of_missing(plan: AuditPlan, attack: str) -> Gap:
         reason=reason,
         to_settle=f"Train models to compare with: {_again(plan, 'pool', str(POOL_ENOUGH))}",
     )
+
+
+def unneeded(plan: AuditPlan, attack: str) -> bool:
+    """Whether a required attack needs the file, and the policy releases answers to queries only."""
+    needs = {known.name: known.needs for known in plan.known_attacks}
+    return plan.policy.queries_only and Need.FILE in needs.get(attack, ())
 
 
 def remedies(plan: AuditPlan) -> tuple[str, ...]:

@@ -31,11 +31,14 @@ class Null:
         What gave them, for the report.
     rows : array of int or None
         The records that were asked about; None for all.
+    product : Product or None
+        What gave them, if it is another product that was trained just now.
     """
 
     answers: Answers
     what: str
     rows: NDArray[np.int64] | None
+    product: Product | None = None
 
 
 def ask_product(case: Case, run: Run) -> tuple[Answers, Product | None]:
@@ -103,16 +106,15 @@ def ask_null(case: Case, answers: Answers, run: Run) -> Null:
         and auxiliary is not None
         and case.kind.can_learn_from(auxiliary)
     ):
-        unrelated = run.keep(
-            "control",
-            Answers,
-            lambda: case.kind.ask(
-                as_product(trainer.train(auxiliary, seed=run.seed_for("control"))),
-                case.both,
-                looks_inside=answers.internals is not None,
-            ),
-            depends=case.content,
-        )
+        trained: list[Product] = []
+
+        def train_and_ask() -> Answers:
+            seed = run.seed_for("control")
+            trained.append(as_product(trainer.train(auxiliary, seed=seed)))
+            looks_inside = answers.internals is not None
+            return case.kind.ask(trained[0], case.both, looks_inside=looks_inside)
+
+        unrelated = run.keep("control", Answers, train_and_ask, depends=case.content)
         run.tell("training the product", 2, 2)
         control, product = unrelated.internals, answers.internals
         # An attack on layers that the control lacks could not be run on it, and so would go unchecked.
@@ -123,6 +125,7 @@ def ask_null(case: Case, answers: Answers, run: Run) -> Null:
                 answers=unrelated,
                 what="A product trained on unrelated records",
                 rows=None,
+                product=trained[0] if trained else None,
             )
     run.tell("training the product", 2, 2)
     # Neither half was trained on, so whatever tells them apart is not membership.

@@ -18,11 +18,12 @@ from reticent.evidence import (
     individual_privacy,
     pair_wins,
 )
-from reticent.pipeline._advice import gap_of_missing, remedies
+from reticent.pipeline._advice import gap_of_missing, remedies, unneeded
 from reticent.pipeline._ask import ask_null, ask_product, training_findings
 from reticent.pipeline._case import Case
 from reticent.pipeline._claims import Claims, examine_claims, three_epsilons
 from reticent.pipeline._controls import judge_controls
+from reticent.pipeline._file import open_files
 from reticent.pipeline._gather import Gathered, Heard, gather, posterior_of
 from reticent.pipeline._insider import play_insider
 from reticent.pipeline._look import look_at_data, what_is_not_kept
@@ -41,7 +42,7 @@ from reticent.pipeline._pool import (
 )
 from reticent.pipeline._score import Arena, score_all
 from reticent.policy import Control, Gap, decide
-from reticent.report import Dossier, insider_warning, summarise
+from reticent.report import Dossier, aside_warning, insider_warning, summarise
 from reticent.run import Run
 
 __all__ = ["outputs_dossier", "results_folder", "run_audit"]
@@ -81,7 +82,9 @@ def run_audit(
     size = choose_pool(case, answers, run)
     findings += size.findings()
     pool = train_pool(case, size, answers.values.shape[1], run)
-    arena = Arena.of(case, answers, null, pool=pool, run=run)
+    files = open_files(case, product, null, run)
+    findings += files.findings
+    arena = Arena.of(case, answers, null, files, pool=pool, run=run)
     scored = score_all(plan, arena, run)
     groups = case.both.groups
     people = People(posterior=posterior_of(plan.kind, scored)[0], groups=groups)
@@ -197,6 +200,8 @@ def _dossier(
     # The policy does not weigh the insider, but the reader must still learn what one could do (decision 0008).
     if not policy.decides("insider"):
         warnings = (insider_warning(evidence.insider),)
+    if evidence.aside:
+        warnings = (*warnings, aside_warning(evidence))
     return Dossier(
         kind=plan.kind.name,
         decision=decision,
@@ -233,6 +238,7 @@ def _statements(
         people_repeat=records["defender"] > records["member_units"],
         confidence=plan.policy.confidence,
         statements=plan.policy.statements(plan.measures),
+        queries_only=plan.policy.queries_only,
         rows=sum(records[part] for part in ("defender", "reserved", "auxiliary")),
     )
     statements = []
@@ -272,8 +278,9 @@ def _gaps(plan: AuditPlan, evidence: Evidence) -> list[Gap]:
     # Attacks that failed or were skipped have a gap already and are not counted as missing again.
     known = {failure.name for failure in evidence.failed}
     known |= {skip.name for skip in evidence.skipped}
+    ran |= {attack.name for attack in evidence.aside}
     for name in plan.policy.required(plan.kind.name):
-        if name not in ran | known:
+        if name not in ran | known and not unneeded(plan, name):
             gaps.append(gap_of_missing(plan, name))
     return gaps
 

@@ -15,7 +15,7 @@ from reticent.report.plan_page import render_plan
 from reticent.report.plan_text import plan_json, print_plan
 from reticent.report.sections import SECTIONS
 from reticent.report.sections.epsilons import refuted_sentence
-from reticent.report.summary import insider_warning, summarise
+from reticent.report.summary import aside_warning, insider_warning, summarise
 from reticent.report.text import print_report, render_short, render_text
 from reticent.report.train_text import TrainingSummary, print_training
 
@@ -26,6 +26,7 @@ __all__ = [
     "Dossier",
     "Section",
     "TrainingSummary",
+    "aside_warning",
     "dossier_schema",
     "identification_json",
     "insider_warning",

@@ -4,6 +4,7 @@ from reticent.evidence.measures._base import Claim, Measure, Seen
 from reticent.evidence.measures.claim import AttacksAgainstClaim
 from reticent.evidence.measures.claimed_epsilon import ClaimedEpsilon
 from reticent.evidence.measures.exposed import Exposed
+from reticent.evidence.measures.file_records import FileRecords
 from reticent.evidence.measures.gain import Gain
 from reticent.evidence.measures.group_privacy import GroupPrivacy
 from reticent.evidence.measures.insider_privacy import InsiderPrivacy
@@ -17,6 +18,7 @@ __all__ = [
     "Claim",
     "ClaimedEpsilon",
     "Exposed",
+    "FileRecords",
     "Gain",
     "GroupPrivacy",
     "InsiderPrivacy",

@@ -63,6 +63,8 @@ class Seen:
         Chance that all judged intervals of the audit hold together.
     statements : int
         How many statements share that confidence.
+    queries_only : bool
+        Whether only answers to queries are released, so that nobody holds the file.
     rows : int
         Rows of the user's table, of which advice speaks; by default one per unit.
     """
@@ -75,6 +77,7 @@ class Seen:
     people_repeat: bool = False
     confidence: float = 0.95
     statements: int = 1
+    queries_only: bool = False
     rows: int = 0
 
     @property

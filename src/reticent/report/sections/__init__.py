@@ -7,6 +7,7 @@ from reticent.report._section import Section
 from reticent.report.sections.attacks import AttacksSection
 from reticent.report.sections.controls import ControlsSection
 from reticent.report.sections.epsilons import EpsilonsSection
+from reticent.report.sections.file import FileSection
 from reticent.report.sections.findings import FindingsSection
 from reticent.report.sections.fine_print import FinePrintSection
 from reticent.report.sections.glossary import GlossarySection
@@ -35,6 +36,7 @@ SECTIONS: tuple[Section, ...] = (
     GuaranteeSection(),
     EpsilonsSection(),
     AttacksSection(),
+    FileSection(),
     WorstCaseSection(),
     PeopleSection(),
     GroupsSection(),
