@@ -420,6 +420,15 @@ def test_counts_say_what_is_in_the_file(seed):
         count_file(file, tags[:3])
 
 
+def test_coincidences_are_not_counted(seed):
+    rows = stream(seed, "coarse").integers(0, 3, size=(2 * N, 2)).astype(float)
+    kept = NamedArray(path="weights", values=rows[[*range(20), *range(N, N + 20)]])
+    file = beside(rows, Contents(arrays=(kept,)), np.zeros(2 * N))
+    cells = evidence_of(file, smallest_group=20).cells
+    assert any(cell.kind == "rows" and cell.found.sum() > N for cell in cells)
+    assert count_file(file, np.arange(2 * N) < N).rows is None
+
+
 def test_values_that_many_share_are_nobodys(seed):
     rng = stream(seed, "shared")
     ages = rng.integers(20, 24, size=(2 * N, 1)).astype(float)
