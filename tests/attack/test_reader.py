@@ -164,7 +164,8 @@ def naive_pairs(tree, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values = x[rows, j]
         near = 1e-9 * np.abs(x[:, j]).max()
         lower, upper = np.unique(values[values <= t]), np.unique(values[values > t])
-        pairs = [(a, b) for a in lower for b in upper if abs(a + b - 2 * t) <= near]
+        # Sums are compared on a grid, whose points may be one apart: rounded numbers differ in the last place of singles.
+        pairs = [(a, b) for a in lower for b in upper if abs(np.round((2 * t - a) / near) - np.round(b / near)) <= 1]  # fmt: skip
         for pair in pairs:
             for value in pair:
                 same = rows[values == value]
