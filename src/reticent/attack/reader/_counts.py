@@ -13,6 +13,10 @@ from reticent.product import OpenedFile
 
 __all__ = ["FileCounts", "FoundAt", "count_file"]
 
+# A place where non-members are found nearly as often as members shows coincidences of the table and not the product: zeros among weights
+# are zeros among records. Rare towns of members, of which strangers live in half, are beyond doubt not that.
+COINCIDENCE = 0.8
+
 
 @dataclass(frozen=True, kw_only=True)
 class FoundAt:
@@ -40,7 +44,8 @@ class FoundAt:
 class FileCounts:
     """What a file contains, in numbers.
 
-    Each ``FoundAt`` is the place that shows most members beyond as many non-members, never a union of places. No interval belongs to
+    Each ``FoundAt`` is the place that shows most members beyond as many non-members, never a union of places; places where non-members are
+    found nearly as often are coincidences, and left out. No interval belongs to
     them: they are counts of this file and these records. What they mean for privacy is for the attack's scores to say.
 
     Parameters
@@ -121,10 +126,15 @@ def count_file(
             for cell in cells
             if cell.kind in kinds and cell.found.any()
         ]
-        share = max(int(tags.sum()), 1), max(int((~tags).sum()), 1)
+        members, nonmembers = max(int(tags.sum()), 1), max(int((~tags).sum()), 1)
+        telling = [
+            at
+            for at in counted
+            if at.nonmembers / nonmembers < COINCIDENCE * at.members / members
+        ]
         return max(
-            counted,
-            key=lambda at: at.members / share[0] - at.nonmembers / share[1],
+            telling,
+            key=lambda at: at.members / members - at.nonmembers / nonmembers,
             default=None,
         )
 
