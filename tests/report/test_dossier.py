@@ -191,7 +191,7 @@ def test_own_sections_follow_the_statements_and_are_not_written():
     assert "<h2>Of my own &lt;i&gt;</h2><em>mine</em>" in page
     for said in (page, text):
         before = said.index("Measured without a limit")
-        assert before < said.index("Of my own") < said.index("What is guaranteed")
+        assert before < said.index("Of my own") < said.index("What the training would")
     assert "REFUSE says [red] :tada:" in text
 
 

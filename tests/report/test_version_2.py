@@ -9,10 +9,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import made
 
+from reticent._codec import encode
 from reticent.errors import InvalidInput
 from reticent.evidence import Outcome
 from reticent.report import Dossier, read_identification, render_html, render_text
-from reticent.report.codec import encode
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from reticent.evidence import (
     InsiderPrivacy,
     Measure,
     Privacy,
+    ProofAgainstClaim,
     TrainingAgainstClaim,
     TruePositiveRate,
     UtilityScore,
@@ -23,6 +24,7 @@ MEASURES: tuple[Measure, ...] = (
     InsiderPrivacy(),
     UtilityScore(),
     ClaimedEpsilon(),
+    ProofAgainstClaim(),
     AttacksAgainstClaim(),
     TrainingAgainstClaim(),
 )

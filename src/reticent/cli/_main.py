@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from reticent._visible import visible
 from reticent.cli._options import (
     AuditOptions,
     IdentifyOptions,
@@ -123,14 +124,14 @@ def main() -> None:
     except ReticentError as error:
         # A name or a cause quoted in it may have several lines.
         sentence = " ".join(str(error).split())
-        typer.echo(f"error: {sentence}", err=True)
+        typer.echo(f"error: {visible(sentence)}", err=True)
         sys.exit(2)
     except Exception as error:
         import traceback
 
-        traceback.print_exc()
+        typer.echo(visible(traceback.format_exc()), err=True)
         typer.echo(
-            f"error: reticent itself failed ({type(error).__name__}: {error}); nothing was decided. "
+            f"error: reticent itself failed ({type(error).__name__}: {visible(error)}); nothing was decided. "
             "Please report this with the lines above.",
             err=True,
         )

@@ -1,10 +1,8 @@
 """What `reticent report` does once its options are parsed."""
 
-from rich.console import Console
-
 from reticent.cli._options import ReportOptions
 from reticent.errors import InvalidInput
-from reticent.report import Dossier, print_report
+from reticent.report import Dossier, Screen, print_report
 
 __all__ = ["run"]
 
@@ -20,5 +18,5 @@ def run(options: ReportOptions) -> int:
     dossier = Dossier.from_json(file.read_text(encoding="utf-8"))
     if options.out is not None:
         dossier.save(options.out)
-    print_report(dossier, Console(highlight=False))
+    print_report(dossier, Screen())
     return dossier.decision.exit_status

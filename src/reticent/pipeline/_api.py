@@ -20,7 +20,7 @@ from reticent.pipeline._plan import AuditPlan
 from reticent.policy import Policy, read_policy
 from reticent.product import Provenance, versions
 from reticent.report import Dossier, Section
-from reticent.run import Effort, Processes, Run, Serial, Workers
+from reticent.run import Effort, Processes, Run, Serial, Workers, keyed
 from reticent.train import trainer_of
 
 __all__ = ["audit", "audit_outputs", "workers_of"]
@@ -219,7 +219,7 @@ def audit_outputs(
         answers_only=True,
         policy=rules,
         provenance=Provenance(
-            data_fingerprint=digest.hexdigest(),
+            data_fingerprint=keyed(digest.hexdigest(), about="outputs"),
             classes=classes,
             versions=versions(),
             claimed_epsilon=claimed_epsilon,

@@ -103,7 +103,7 @@ def run_audit(
         findings,
         _Background(
             claims=claims,
-            epsilons=three_epsilons(claims, gathered.evidence, case),
+            epsilons=three_epsilons(claims, gathered.evidence),
             records=_records(case, gathered.evidence),
             repeat=_repeat(plan, size),
         ),
@@ -150,7 +150,7 @@ def outputs_dossier(
         findings,
         _Background(
             claims=claims,
-            epsilons=three_epsilons(claims, evidence, None),
+            epsilons=three_epsilons(claims, evidence),
             records={
                 "defender": int(tags.sum()),
                 "reserved": int((~tags).sum()),
@@ -227,7 +227,7 @@ def _statements(
         scores=gathered.scores,
         claim=background.claims.claim,
         epsilons=background.epsilons,
-        was_watched=background.claims.watched is not None,
+        was_watched=background.claims.training_counts,
         people_repeat=records["defender"] > records["member_units"],
         confidence=plan.policy.confidence,
         statements=plan.policy.statements(plan.measures),

@@ -1,6 +1,7 @@
 """What may be released, seen from outside; it is saved and loaded without running foreign code."""
 
 from reticent.product._closed import ClosedProduct, answers_of, as_product
+from reticent.product._digest import product_digest
 from reticent.product._encode import Encoder
 from reticent.product._fitted import FittedProduct
 from reticent.product._module import ModuleProduct, must_be_storable
@@ -13,19 +14,24 @@ from reticent.product._protocols import (
     Trainer,
     Watchable,
 )
+from reticent.product._provenance import (
+    Provenance,
+    holds_plain_hash,
+    is_trained_on,
+    read_provenance,
+    table_digest,
+    versions,
+)
 from reticent.product._regressor import (
     FittedRegressor,
     declares_class,
     declares_quantity,
 )
 from reticent.product._store import (
-    Provenance,
     load_product,
     predicts_quantity,
     product_content,
-    read_provenance,
     save_product,
-    versions,
 )
 from reticent.product.internals import Internals
 
@@ -48,11 +54,15 @@ __all__ = [
     "as_product",
     "declares_class",
     "declares_quantity",
+    "holds_plain_hash",
+    "is_trained_on",
     "load_product",
     "must_be_storable",
     "predicts_quantity",
     "product_content",
+    "product_digest",
     "read_provenance",
     "save_product",
+    "table_digest",
     "versions",
 ]

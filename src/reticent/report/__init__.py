@@ -2,6 +2,7 @@
 
 from reticent.report._dossier import SCHEMA_NAME, Dossier, dossier_schema
 from reticent.report._section import Section
+from reticent.report._terminal import Screen
 from reticent.report.html import render_html
 from reticent.report.identification import (
     IDENTIFICATION_FILE,
@@ -24,6 +25,7 @@ __all__ = [
     "SCHEMA_NAME",
     "SECTIONS",
     "Dossier",
+    "Screen",
     "Section",
     "TrainingSummary",
     "dossier_schema",

@@ -1,11 +1,12 @@
 """The dossier: everything one audit has to say, complete, for machines and for people."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from reticent._codec import NOT_WRITTEN, decode, encode, schema_of
+from reticent._json import read_json, write_json
 from reticent.data import Finding
 from reticent.errors import InvalidInput, OutputRefused
 from reticent.evidence import (
@@ -20,10 +21,9 @@ from reticent.policy import Control, Decision, LimitCheck, Policy, Verdict
 from reticent.product import Provenance
 from reticent.report._section import Section
 from reticent.report._version_2 import VERSION_2, dossier_from_version_2
-from reticent.report.codec import NOT_WRITTEN, decode, encode, schema_of
 from reticent.run import write_text
 
-__all__ = ["SCHEMA_NAME", "Dossier", "dossier_schema", "read_json"]
+__all__ = ["SCHEMA_NAME", "Dossier", "dossier_schema"]
 
 SCHEMA_NAME = "reticent-dossier-3"
 # Keys that others rely on stand at the top, wherever the value lives inside the dossier.
@@ -140,10 +140,9 @@ class Dossier:
     def to_json(self) -> str:
         """Return the dossier as JSON text, which was read back once to be sure that it can be."""
         content = self.to_dict()
-        text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         # A dossier that cannot be read back is noticed now, not by whoever gets the file.
         _from_dict(content)
-        return text
+        return write_json(content)
 
     @classmethod
     def from_json(cls, text: str) -> "Dossier":
@@ -226,29 +225,6 @@ def dossier_schema() -> dict[str, Any]:
         "additionalProperties": False,
         "$defs": dict(sorted(definitions.items())),
     }
-
-
-def read_json(text: str, what: str) -> dict[str, Any]:
-    """Return the object that a JSON text holds.
-
-    Raises
-    ------
-    InvalidInput
-        If the text is not JSON, or not an object. Bare NaN and Infinity are no JSON.
-    """
-    try:
-        content = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"this is not JSON ({error}); pass the {what}.") from error
-    if not isinstance(content, dict):
-        raise InvalidInput(
-            f"this is a JSON {type(content).__name__} and not an object; pass the {what}."
-        )
-    return content
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} must be written as a string")
 
 
 def _from_dict(content: Mapping[str, Any]) -> Dossier:

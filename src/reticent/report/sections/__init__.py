@@ -11,7 +11,7 @@ from reticent.report.sections.findings import FindingsSection
 from reticent.report.sections.fine_print import FinePrintSection
 from reticent.report.sections.glossary import GlossarySection
 from reticent.report.sections.groups import GroupsSection
-from reticent.report.sections.guarantee import GuaranteeSection
+from reticent.report.sections.guarantee import ClaimSection, GuaranteeSection
 from reticent.report.sections.insider import InsiderSection
 from reticent.report.sections.limits import LimitsSection
 from reticent.report.sections.people import PeopleSection
@@ -32,6 +32,7 @@ SECTIONS: tuple[Section, ...] = (
     LimitsSection(),
     _STATEMENTS,
     GuaranteeSection(),
+    ClaimSection(),
     EpsilonsSection(),
     AttacksSection(),
     WorstCaseSection(),
