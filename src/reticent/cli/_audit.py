@@ -23,9 +23,12 @@ from reticent.evidence import Identification
 from reticent.pipeline import (
     AuditPlan,
     PerRecord,
+    bound_to_product,
     divide,
+    must_be_unchanged,
     must_be_writable,
     run_audit,
+    table_file_digest,
     train_seed,
 )
 from reticent.policy import read_policy
@@ -38,6 +41,7 @@ from reticent.product import (
     load_product,
     predicts_quantity,
     product_content,
+    product_digest,
     save_product,
 )
 from reticent.report import (
@@ -59,6 +63,7 @@ SENSITIVE = "# SENSITIVE: says of single people whether they were in the trainin
 def run(options: AuditOptions) -> int:
     """Audit, save, print; return the exit status."""
     policy = read_policy(options.policy)
+    _must_lie_outside(options.out, options.product)
     trainer = _trainer(options)
     table = read_subject(
         options.subject,
@@ -67,6 +72,8 @@ def run(options: AuditOptions) -> int:
     )
     if options.save_product is not None and trainer is not None:
         trainer.must_be_storable(table)  # told now, not after the audit
+    # Before it is read: what is loaded below is what the dossier will be about.
+    digest = "" if options.product is None else product_digest(options.product)
     product, provenance, content = _product(options, table)
     # Without a guarantee there is nothing to watch, and no reason to run a recipe that a stranger wrote.
     if trainer is None and provenance.guarantee is not None:
@@ -88,6 +95,11 @@ def run(options: AuditOptions) -> int:
         watched=_watched(options.product),
         claimed_epsilon=options.claimed_epsilon,
         provenance=provenance,
+        by=options.by,
+        product_digest=digest,
+        table_digest=table_file_digest(options.subject.table)
+        if options.subject.table
+        else "",
         subject={
             "table": options.subject.name or BUILTIN_NAME,
             "target": f"target {options.subject.target or BUILTIN_TARGET}",
@@ -123,6 +135,9 @@ def run(options: AuditOptions) -> int:
         released = result.product or _trained_again(trainer, split, options)
         if released is not None:
             save_product(options.save_product, released, dossier.provenance)
+            dossier = bound_to_product(dossier, options.save_product)
+    if options.product is not None:
+        must_be_unchanged(options.product, plan.product_digest)
     if options.per_record is not None:
         _write_per_record(options.per_record, result.per_record)
     dossier.save(options.out)
@@ -135,6 +150,17 @@ def run(options: AuditOptions) -> int:
         print_report(dossier, console)
         console.print(f"  Report: {options.out / 'report.html'}", soft_wrap=True)
     return dossier.decision.exit_status
+
+
+def _must_lie_outside(out: Path, product: Path | None) -> None:
+    """Refuse to write the report into the product: it would become part of what it judges, and of what is released."""
+    if product is None or not product.is_dir():
+        return
+    if out.resolve().is_relative_to(product.resolve()):
+        raise InvalidInput(
+            f"the report would be written to {out}, inside the product {product}, and so become part of what it judges; choose another folder "
+            "with --out."
+        )
 
 
 def _trainer(options: AuditOptions) -> Trainer | None:

@@ -6,6 +6,7 @@ import inspect
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -14,13 +15,16 @@ from reticent._visible import visible
 from reticent.cli._options import (
     AuditOptions,
     IdentifyOptions,
+    KeyOptions,
     PlanOptions,
     PolicyOptions,
     ReportOptions,
+    SignOptions,
     TrainOptions,
+    VerifyOptions,
 )
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "without_current_folder"]
 
 # 70 is EX_SOFTWARE of sysexits.h; 130 is what shells report for Ctrl-C, 128 plus the number of SIGINT.
 INTERNAL_ERROR, INTERRUPTED = 70, 130
@@ -109,6 +113,9 @@ _command("train", TrainOptions, "reticent.cli._train:run")
 _command("identify", IdentifyOptions, "reticent.cli._identify:run")
 _command("report", ReportOptions, "reticent.cli._report:run")
 _command("policy", PolicyOptions, "reticent.cli._policy:run")
+_command("verify", VerifyOptions, "reticent.cli._verify:run")
+_command("key", KeyOptions, "reticent.cli._sign:make_key")
+_command("sign", SignOptions, "reticent.cli._sign:run")
 
 
 def main() -> None:
@@ -136,6 +143,13 @@ def main() -> None:
             err=True,
         )
         sys.exit(INTERNAL_ERROR)
+
+
+def without_current_folder() -> None:
+    """Undo what ``python -m`` does: a stranger's file in the current folder could be imported in place of a library."""
+    here = str(Path.cwd())
+    if sys.path and sys.path[0] in ("", here):
+        del sys.path[0]
 
 
 @contextmanager

@@ -61,6 +61,7 @@ def audit(
     pool: int | None = None,
     memory: float = USUAL_MEMORY,
     workers: int | Workers | None = None,
+    by: str = "",
 ) -> Dossier:
     """Train an estimator on a part of the data, attack it, and decide.
 
@@ -100,6 +101,8 @@ def audit(
         :class:`AuditPlan`.
     workers : int or Workers, optional
         Processes, or a cluster; by default one process per core.
+    by : str
+        Who runs the audit, for the dossier.
 
     Returns
     -------
@@ -130,6 +133,7 @@ def audit(
         own_sections=tuple(sections),
         rounds=rounds,
         pool=pool,
+        by=by,
         subject={"table": f"{len(table):,} records", "product": trainer.recipe},
         repeat=_call(
             "audit",

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from reticent.data import Finding, Severity, Split, Table
 from reticent.evidence import (
     Epsilons,
     Evidence,
+    Measure,
     Seen,
     Statement,
     individual_privacy,
@@ -39,11 +42,24 @@ from reticent.pipeline._pool import (
     train_pool,
 )
 from reticent.pipeline._score import Arena, score_all
-from reticent.policy import Control, Gap, decide
-from reticent.report import Dossier, insider_warning, summarise
+from reticent.policy import Control, Gap, Policy, decide
+from reticent.report import (
+    Binding,
+    Dossier,
+    access_of,
+    insider_warning,
+    policy_digest,
+    summarise,
+)
 from reticent.run import Run
 
-__all__ = ["outputs_dossier", "results_folder", "run_audit"]
+__all__ = [
+    "gaps_of",
+    "measure_all",
+    "outputs_dossier",
+    "results_folder",
+    "run_audit",
+]
 
 NULL_HALVES = "One half of the non-members, set against the other,"
 
@@ -183,13 +199,24 @@ def _dossier(
     run: Run,
 ) -> Dossier:
     evidence, policy = gathered.evidence, plan.policy
-    statements = _statements(plan, gathered, background, run)
+    seen = Seen(
+        evidence=evidence,
+        scores=gathered.scores,
+        claim=background.claims.claim,
+        epsilons=background.epsilons,
+        was_watched=background.claims.training_counts,
+        people_repeat=background.records["defender"]
+        > background.records["member_units"],
+        confidence=policy.confidence,
+        statements=policy.statements(plan.measures),
+    )
+    statements = measure_all(plan.measures, policy, seen, run)
     decision = decide(
         policy,
         statements,
         controls=controls,
         stops=[f.text for f in findings if f.severity == Severity.STOP],
-        gaps=_gaps(plan, evidence),
+        gaps=gaps_of(policy, plan.kind.name, evidence),
     )
     warnings: tuple[str, ...] = ()
     # The policy does not weigh the insider, but the reader must still learn what one could do (decision 0008).
@@ -212,29 +239,44 @@ def _dossier(
         repeat=background.repeat,
         epsilons=background.epsilons,
         watched=background.claims.watched,
+        binding=_binding(plan, background, evidence),
         kind_sections=plan.kind.sections,
         own_sections=plan.own_sections,
     )
 
 
-def _statements(
-    plan: AuditPlan, gathered: Gathered, background: _Background, run: Run
-) -> tuple[Statement, ...]:
-    """Return the statement of every measure, in the order of the measures."""
-    records = background.records
-    seen = Seen(
-        evidence=gathered.evidence,
-        scores=gathered.scores,
-        claim=background.claims.claim,
-        epsilons=background.epsilons,
-        was_watched=background.claims.training_counts,
-        people_repeat=records["defender"] > records["member_units"],
-        confidence=plan.policy.confidence,
-        statements=plan.policy.statements(plan.measures),
+def _binding(plan: AuditPlan, background: _Background, evidence: Evidence) -> Binding:
+    """Return what the dossier is about."""
+    return Binding(
+        made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        reticent=version("reticent"),
+        by=plan.by,
+        product=plan.product_digest,
+        policy=policy_digest(plan.policy),
+        table=plan.table_digest or background.claims.provenance.data_fingerprint,
+        access=access_of(evidence.attacks, was_watched=background.claims.watched_here),
     )
+
+
+def measure_all(
+    measures: Sequence[Measure], policy: Policy, seen: Seen, run: Run
+) -> tuple[Statement, ...]:
+    """Return what every measure says, in the order of the measures.
+
+    Parameters
+    ----------
+    measures : sequence of Measure
+        What is measured.
+    policy : Policy
+        The limits.
+    seen : Seen
+        Evidence and claims.
+    run : Run
+        A stream for each measure.
+    """
     statements = []
-    for measure in plan.measures:
-        limit = plan.policy.limit(measure.name)
+    for measure in measures:
+        limit = policy.limit(measure.name)
         statement = measure.measure(
             seen, limit=limit, rng=run.rng(f"measure/{measure.name}")
         )
@@ -248,8 +290,18 @@ def _statements(
     return tuple(statements)
 
 
-def _gaps(plan: AuditPlan, evidence: Evidence) -> list[Gap]:
-    """Return the attacks that failed, were skipped or are missing, which rule out a release."""
+def gaps_of(policy: Policy, kind: str, evidence: Evidence) -> list[Gap]:
+    """Return the attacks that failed, were skipped or are missing, which rule out a release.
+
+    Parameters
+    ----------
+    policy : Policy
+        The attacks that it requires.
+    kind : str
+        What was audited.
+    evidence : Evidence
+        The attacks that were run, failed or were skipped.
+    """
     gaps = [
         Gap(
             reason=f"The attack {failure.name!r} failed ({failure.why}), so what it would have found is not known.",
@@ -269,7 +321,7 @@ def _gaps(plan: AuditPlan, evidence: Evidence) -> list[Gap]:
     # Attacks that failed or were skipped have a gap already and are not counted as missing again.
     known = {failure.name for failure in evidence.failed}
     known |= {skip.name for skip in evidence.skipped}
-    for name in plan.policy.required(plan.kind.name):
+    for name in policy.required(kind):
         if name not in ran | known:
             gaps.append(
                 Gap(

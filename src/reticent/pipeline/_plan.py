@@ -61,6 +61,12 @@ class AuditPlan:
         The epsilon that whoever trained the product claims.
     provenance : Provenance
         What is known of a product made elsewhere.
+    by : str
+        Who runs the audit, for the dossier; empty if they do not say.
+    product_digest : str
+        SHA-256 of the stored product (:func:`reticent.product.product_digest`); empty if it is not stored.
+    table_digest : str
+        Keyed digest of the table's file; by default one of its content.
     subject : mapping of str to str
         Names for the report.
     repeat : str
@@ -82,6 +88,9 @@ class AuditPlan:
     watched: Identification | None = None
     claimed_epsilon: float | None = None
     provenance: Provenance = field(default_factory=Provenance)
+    by: str = ""
+    product_digest: str = ""
+    table_digest: str = ""
     subject: Mapping[str, str] = field(default_factory=dict)
     repeat: str = ""
 

@@ -235,7 +235,7 @@ def run_training(
     # What is not private, or has a batch larger than the table, is refused before anything is made.
     private_trainer_of(recipe).private.course(rows)
     if out is not None:
-        must_be_writable(out)
+        must_be_writable(out, private=True)
     recipe = with_noise_for(recipe, target, rows=rows, delta=delta, relation=relation)
     trainer = private_trainer_of(recipe)
     tell = None

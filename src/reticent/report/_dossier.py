@@ -21,11 +21,13 @@ from reticent.policy import Control, Decision, LimitCheck, Policy, Verdict
 from reticent.product import Provenance
 from reticent.report._section import Section
 from reticent.report._version_2 import VERSION_2, dossier_from_version_2
+from reticent.report.binding import Binding
 from reticent.run import write_text
 
 __all__ = ["SCHEMA_NAME", "Dossier", "dossier_schema"]
 
-SCHEMA_NAME = "reticent-dossier-3"
+SCHEMA_NAME = "reticent-dossier-4"
+VERSION_3 = "reticent-dossier-3"  # the same without a binding
 # Keys that others rely on stand at the top, wherever the value lives inside the dossier.
 _FROM_DECISION = ("verdict", "reasons", "next_steps", "limits")
 _FROM_EVIDENCE = ("attacks",)
@@ -70,6 +72,8 @@ class Dossier:
         Claimed, proven and audited, of a product that claims privacy.
     watched : Identification or None
         What an adversary who watched the training found out.
+    binding : Binding or None
+        Which product, policy and table it is about, when it was made and by whom; None if an older version wrote it.
     kind_sections : tuple of Section
         The sections that the kind of product has; empty for all of reticent's. Neither written nor compared.
     own_sections : tuple of Section
@@ -93,6 +97,7 @@ class Dossier:
     repeat: str
     epsilons: Epsilons | None = None
     watched: Identification | None = None
+    binding: Binding | None = None
     kind_sections: tuple[Section, ...] = field(
         default=(), compare=False, metadata=NOT_WRITTEN
     )
@@ -146,7 +151,9 @@ class Dossier:
 
     @classmethod
     def from_json(cls, text: str) -> "Dossier":
-        """Read a dossier back; one that version 0.1 wrote is converted.
+        """Read a dossier back; one that version 0.1 or 0.2 wrote is converted.
+
+        What it says is what the file says: :func:`reticent.pipeline.derive_again` decides by its evidence.
 
         Raises
         ------
@@ -158,7 +165,7 @@ class Dossier:
         if name == VERSION_2:
             content = dossier_from_version_2(content)
         # No guessing: the keys of an unknown version may mean something else.
-        elif name != SCHEMA_NAME:
+        elif name not in (SCHEMA_NAME, VERSION_3):
             raise InvalidInput(
                 f"the schema is {name!r}, but {SCHEMA_NAME!r} is read here; pass the dossier.json of an audit."
             )
