@@ -80,7 +80,7 @@ def test_limits_and_statements_are_rebuilt_from_the_checks(old, dossier):
 def test_a_converted_dossier_is_written_as_version_3_and_says_the_same(dossier):
     again = Dossier.from_json(dossier.to_json())
     assert again == dossier
-    assert json.loads(dossier.to_json())["schema"] == "reticent-dossier-3"
+    assert json.loads(dossier.to_json())["schema"] == "reticent-dossier-4"
     assert render_html(again) == render_html(dossier)
     assert render_text(again) == render_text(dossier)
 

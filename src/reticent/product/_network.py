@@ -320,6 +320,9 @@ class NetworkProduct:
         scaling = (network.encoder.width,)
         if network.centre.shape != scaling or network.scale.shape != scaling:
             raise ValueError("its scaling does not fit its columns")
+        numbers = (network.centre, network.scale, *network.weights, *network.biases)
+        if not all(np.isfinite(array).all() for array in numbers):
+            raise ValueError("some of its numbers are not finite")
         if network.activation not in ACTIVATIONS:
             raise ValueError(f"its activation {network.activation!r} is not known")
         return network
