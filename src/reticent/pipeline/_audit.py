@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -51,7 +50,7 @@ from reticent.report import (
     policy_digest,
     summarise,
 )
-from reticent.run import Run
+from reticent.run import Run, now
 
 __all__ = [
     "gaps_of",
@@ -248,7 +247,7 @@ def _dossier(
 def _binding(plan: AuditPlan, background: _Background, evidence: Evidence) -> Binding:
     """Return what the dossier is about."""
     return Binding(
-        made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        made=now(),
         reticent=version("reticent"),
         by=plan.by,
         product=plan.product_digest,

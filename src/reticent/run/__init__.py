@@ -1,5 +1,6 @@
 """How work is carried out: randomness, workers, time, and stored results. It knows nothing about the domain."""
 
+from reticent.run._clock import now
 from reticent.run._cluster import Cluster
 from reticent.run._code import code_of
 from reticent.run._codec import pack, unpack
@@ -34,6 +35,7 @@ __all__ = [
     "environment",
     "keyed",
     "named_by_user",
+    "now",
     "one_thread",
     "open_folder",
     "owner_folder",
