@@ -200,6 +200,18 @@ def test_a_guarantee_that_cannot_be_is_shown_as_none(folder, change):
     assert dossier["epsilons"]["proven"] is None
 
 
+def test_a_plain_hash_in_an_older_folder_is_told_of(folder):
+    """Version 0.2 wrote one; the product is still recognised, and the owner learns what the folder tells."""
+    from reticent.data import read_table
+
+    table = read_table(folder / "people.csv", target="ill")
+    edited(folder, data_fingerprint=table.fingerprint)
+    done = run(*AUDIT, "--json", folder=folder)
+    check(done, folder, statuses=(1, 3))
+    assert "plain_hash" in [f["name"] for f in json.loads(done.stdout)["findings"]]
+    assert table.fingerprint not in done.stdout
+
+
 class Harm:
     """Runs code when it is unpickled."""
 

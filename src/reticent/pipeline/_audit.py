@@ -26,7 +26,11 @@ from reticent.pipeline._claims import Claims, examine_claims, three_epsilons
 from reticent.pipeline._controls import judge_controls
 from reticent.pipeline._gather import Gathered, Heard, gather, posterior_of
 from reticent.pipeline._insider import play_insider
-from reticent.pipeline._look import look_at_data, what_is_not_kept
+from reticent.pipeline._look import (
+    look_at_data,
+    look_at_provenance,
+    what_is_not_kept,
+)
 from reticent.pipeline._plan import (
     INSIDER_ATTACK,
     AuditPlan,
@@ -86,6 +90,7 @@ def run_audit(
     run = run or Run()
     case = Case.of(table, plan, split, run)
     findings = [*look_at_data(case, run), *what_is_not_kept(case, run)]
+    findings += look_at_provenance(case)
     answers, product = ask_product(case, run)
     findings += training_findings(answers)
     # The control is asked before anything is attacked, so that its choice cannot depend on a result.
