@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         identify,
         plan,
         train,
+        verify,
     )
     from reticent.policy import read_policy
     from reticent.report import Dossier
@@ -70,6 +71,7 @@ __all__ = [
     "release_coordinates",
     "release_numbers",
     "train",
+    "verify",
 ]
 
 _HOMES = {
@@ -80,6 +82,7 @@ _HOMES = {
         "audit_outputs",
         "identify",
         "plan",
+        "verify",
     ),
     "reticent.policy": ("read_policy",),
     "reticent.report": ("Dossier",),

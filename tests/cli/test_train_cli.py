@@ -89,10 +89,11 @@ def test_guarantee_and_evidence_stand_side_by_side_in_the_audit(folder):
     assert dossier["evidence"]["vulnerability_bound"] == guarantee["advantage"]
     # The recipe is known, so that the attacks that retrain were run.
     assert dossier["evidence"]["pool"]["models"] == 4
-    assert "What is guaranteed" in audited.stdout
+    assert "What the training would guarantee, if it was as stated" in audited.stdout
+    assert "What is guaranteed" not in audited.stdout
     assert "shown by attacks" in audited.stdout
     page = (folder / "audit/report.html").read_text()
-    assert "What is guaranteed" in page
+    assert "What the training would guarantee, if it was as stated" in page
     assert "attacks can refute a guarantee but not confirm it" in page
 
 

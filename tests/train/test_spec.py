@@ -153,7 +153,7 @@ def test_no_expression_is_evaluated(text, tmp_path):
         ("a forest, please", "cannot be read"),
         ("", "without a fit method"),
         ("no_such_module_here:make", "No module named 'no_such_module_here'"),
-        (":make", "cannot be imported"),
+        (":make", "does not name a function"),
         ("json:lods", "no function 'lods'; the nearest match is 'loads'"),
         ("collections:OrderedDict", "gives a OrderedDict without a fit method"),
     ],

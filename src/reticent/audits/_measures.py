@@ -10,6 +10,7 @@ from reticent.evidence import (
     InsiderPrivacy,
     Measure,
     Privacy,
+    ProofAgainstClaim,
     TrainingAgainstClaim,
     TruePositiveRate,
     UtilityScore,
@@ -27,6 +28,7 @@ MEASURES: tuple[Measure, ...] = (
     UtilityScore(),
     Gain(),
     ClaimedEpsilon(),
+    ProofAgainstClaim(),
     AttacksAgainstClaim(),
     TrainingAgainstClaim(),
 )

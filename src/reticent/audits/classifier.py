@@ -80,11 +80,13 @@ class ClassifierKind(Kind):
     def ask(self, product: Any, table: Table, *, looks_inside: bool = True) -> Answers:
         """Return probabilities, outputs, and losses, gradients and activations if the product can be opened."""
         features = table.features
+        # Answers first: they are checked, and what gives none that are numbers is not opened.
+        values = product.predict_proba(features)
         internals = None
         if looks_inside:
             internals = product.internals(features, table.target)
         return Answers(
-            values=product.predict_proba(features),
+            values=values,
             outputs=product.outputs(features),
             warnings=product.warnings,
             exact=product.has_probabilities,

@@ -1,6 +1,5 @@
 """What the commands share: reading the table, workers, and progress on a terminal."""
 
-import importlib
 import importlib.util
 import re
 import sys
@@ -10,15 +9,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from reticent._check import nearest
+from reticent._visible import visible
 from reticent.cli._options import TableOptions, WorkerOptions
 from reticent.data import Table, builtin_table, read_schema, read_table
 from reticent.errors import InvalidInput, InvalidSpec
 from reticent.pipeline import results_folder, workers_of
-from reticent.run import Cluster, Effort, Run, Store, Workers, code_of
+from reticent.report import Screen
+from reticent.run import (
+    Cluster,
+    Effort,
+    Run,
+    Store,
+    Workers,
+    code_of,
+    named_by_user,
+)
 
 __all__ = [
     "Terminal",
@@ -66,7 +73,11 @@ def read_subject(
 
 
 def find_own_modules() -> None:
-    """Let `module:function` name a file of the folder the command was typed in."""
+    """Let `module:function` name a file of the folder the command was typed in.
+
+    Called only once the user has named something: the folder may hold a stranger's files, and one that is called like a
+    library would be imported in its place.
+    """
     here = str(Path.cwd())
     if here not in sys.path:
         # First, as Python itself does for a script: the user's file wins over an installed module of the same name.
@@ -83,27 +94,8 @@ def own_object(text: str, role: str) -> Any:
     role : str
         What it is, for errors: ``"attack"``.
     """
-    module_name, colon, attribute = text.partition(":")
-    if not colon or not module_name or not attribute:
-        raise InvalidSpec(
-            f"the {role} {text!r} does not name a class; write it as module:Class."
-        )
     find_own_modules()
-    try:
-        module = importlib.import_module(module_name)
-    except Exception as error:  # the user's module may raise anything
-        # One line of moderate length: the message of somebody else's module may be a page.
-        reason = " ".join(str(error).split())[:200]
-        raise InvalidSpec(
-            f"the module {module_name!r} of the {role} {text!r} cannot be imported ({type(error).__name__}: {reason}); run reticent "
-            "from its folder or install it."
-        ) from error
-    maker = getattr(module, attribute, None)
-    if not callable(maker):
-        known = [name for name in dir(module) if not name.startswith("_")]
-        raise InvalidSpec(
-            f"the module {module_name!r} has no class {attribute!r}; {nearest(attribute, known)}."
-        )
+    maker = named_by_user(text, role=role, what="class")
     try:
         return maker()
     except Exception as error:
@@ -134,7 +126,7 @@ class Terminal:
 @contextmanager
 def terminal(*, quiet: bool) -> Iterator[Terminal]:
     """Show progress bars and sentences on the error stream if it is a terminal; otherwise nothing."""
-    console = Console(stderr=True)
+    console = Screen(stderr=True)
     if quiet or not console.is_terminal:
         # A pipe or a log gets no bars, and --json gets nothing but JSON.
         yield Terminal(False, lambda *_: None, lambda _: None)
@@ -238,4 +230,4 @@ def _own_files(named: str) -> Iterator[Path]:
 
 
 def _warn(sentence: str) -> None:
-    sys.stderr.write(f"warning: {sentence}\n")
+    sys.stderr.write(f"warning: {visible(sentence)}\n")

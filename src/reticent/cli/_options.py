@@ -13,12 +13,15 @@ import typer
 __all__ = [
     "AuditOptions",
     "IdentifyOptions",
+    "KeyOptions",
     "PlanOptions",
     "PolicyOptions",
     "ReportOptions",
     "RiskOptions",
+    "SignOptions",
     "TableOptions",
     "TrainOptions",
+    "VerifyOptions",
     "WorkerOptions",
 ]
 
@@ -138,6 +141,7 @@ class AuditOptions:
     save_product: Path | None = option(
         None, help="Save the trained product to this folder."
     )
+    by: str = option("", help="Who runs the audit, for the dossier.")
     seed: int = option(0, help="For split, training and attacks.", min=0)
     minutes: float | None = option(
         None,
@@ -281,9 +285,9 @@ class IdentifyOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions:
-    """Print the report of an earlier audit; with --out write it anew.
+    """Decide again by the evidence of an earlier audit, and print its report; with --out write it anew.
 
-    Exit status as of the audit.
+    Exit status: 0 release, 1 refuse, 2 wrong usage or bad input, 3 inconclusive.
     """
 
     dossier: Path = argument(help="A dossier.json, or its folder.")
@@ -297,3 +301,50 @@ class PolicyOptions:
     """Print a policy that ships with reticent, to copy and change."""
 
     name: str = argument("default", help="default or strict.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyOptions:
+    """Say in one line whether the verdict of a dossier is about these files.
+
+    Exit status: 0 yes, whatever the verdict is; 1 no; 2 wrong usage or bad input. To act on a release, add --verdict RELEASE.
+    """
+
+    dossier: Path = argument(help="A dossier.json, or its folder.")
+    product: Path = argument(help="The product: its folder, or its file.")
+    policy: str | None = option(
+        None, help="The policy that must have decided: default, strict, or a TOML file."
+    )
+    table: Path | None = option(
+        None, help="The table it must be about; needs the owner's key."
+    )
+    verdict: str | None = option(None, help="The verdict it must have, e.g. RELEASE.")
+    signature: Path | None = option(
+        None, help="Signature of the dossier; by default the file beside it, in .sig."
+    )
+    public_key: Path | None = option(
+        None, help="Key of whoever must have signed it (extra sign)."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyOptions:
+    """Make a pair of keys to sign dossiers with (extra sign).
+
+    Exit status: 0, or 2 for wrong usage or bad input.
+    """
+
+    file: Path = argument(
+        help="The private key; the public one lies beside it, in .pub."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignOptions:
+    """Sign a dossier: write dossier.json.sig beside it (extra sign).
+
+    Exit status: 0, or 2 for wrong usage or bad input.
+    """
+
+    dossier: Path = argument(help="A dossier.json, or its folder.")
+    key: Path = option(..., help="The private key that `reticent key` made.")

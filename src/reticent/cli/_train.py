@@ -1,12 +1,11 @@
 """What `reticent train` does once its options are parsed."""
 
-import json
 import shlex
 import sys
 from dataclasses import asdict, replace
 
-from rich.console import Console
-
+from reticent._codec import encode
+from reticent._json import write_json
 from reticent.cli._common import read_subject, terminal
 from reticent.cli._options import TrainOptions
 from reticent.data import BUILTIN_NAME, Table
@@ -19,7 +18,7 @@ from reticent.pipeline import (
     divide,
     run_training,
 )
-from reticent.report import TrainingSummary, print_training
+from reticent.report import Screen, TrainingSummary, print_training
 from reticent.train import SGD, PrivateNetwork, parse_clipping
 
 __all__ = ["run"]
@@ -53,7 +52,7 @@ def run(options: TrainOptions) -> int:
         folder=str(options.out),
         audit=None if options.everything else _audit_line(options),
     )
-    print_training(summary, Console(highlight=False))
+    print_training(summary, Screen())
     return 0
 
 
@@ -103,10 +102,10 @@ def _audit_line(options: TrainOptions) -> str:
 def _json(options: TrainOptions, trained: TrainedProduct) -> str:
     accuracy = trained.accuracy
     content = {
-        "guarantee": asdict(trained.guarantee),
-        "accuracy": None if accuracy is None else asdict(accuracy),
+        "guarantee": encode(trained.guarantee),
+        "accuracy": encode(accuracy),
         "rows": trained.rows,
         "recipe": trained.provenance.recipe,
         "product": str(options.out),
     }
-    return json.dumps(content, indent=2, allow_nan=False) + "\n"
+    return write_json(content)

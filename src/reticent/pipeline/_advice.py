@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from scipy.stats import norm
 
 from reticent.attack import Need
+from reticent.audits import Kind
 from reticent.pipeline._plan import INSIDER_ATTACK, AuditPlan
-from reticent.policy import Gap
+from reticent.policy import Gap, Policy
 
-__all__ = ["gap_of_missing", "remedies", "unneeded"]
+__all__ = ["gap_of_missing", "plain_gap", "remedies", "unneeded"]
 
 POOL_ENOUGH = 8  # models, as the audit trains by default
 # Options that belong to the table, which `reticent train` knows as well.
@@ -32,7 +33,7 @@ def gap_of_missing(plan: AuditPlan, attack: str) -> Gap:
     attack : str
         An attack that the policy requires.
     """
-    reason = f"The policy requires the attack {attack!r}, which was not run."
+    reason = plain_gap(attack).reason
     needs = {known.name: known.needs for known in plan.known_attacks}
     if Need.FILE in needs.get(attack, ()):
         return Gap(
@@ -41,7 +42,7 @@ def gap_of_missing(plan: AuditPlan, attack: str) -> Gap:
             'release = "queries" into the policy.',
         )
     if attack != INSIDER_ATTACK and Need.POOL not in needs.get(attack, ()):
-        return Gap(reason=reason, to_settle=f"Run the attack {attack!r}.")
+        return plain_gap(attack)
     if plan.trainer is None:
         return Gap(
             reason=reason,
@@ -58,10 +59,18 @@ def gap_of_missing(plan: AuditPlan, attack: str) -> Gap:
     )
 
 
-def unneeded(plan: AuditPlan, attack: str) -> bool:
+def plain_gap(attack: str) -> Gap:
+    """Return that a required attack was not run, where nothing more is known."""
+    return Gap(
+        reason=f"The policy requires the attack {attack!r}, which was not run.",
+        to_settle=f"Run the attack {attack!r}.",
+    )
+
+
+def unneeded(policy: Policy, kind: Kind, attack: str) -> bool:
     """Whether a required attack needs the file, and the policy releases answers to queries only."""
-    needs = {known.name: known.needs for known in plan.known_attacks}
-    return plan.policy.queries_only and Need.FILE in needs.get(attack, ())
+    needs = {known.name: known.needs for known in kind.attacks}
+    return policy.queries_only and Need.FILE in needs.get(attack, ())
 
 
 def remedies(plan: AuditPlan) -> tuple[str, ...]:

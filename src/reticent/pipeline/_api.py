@@ -20,7 +20,7 @@ from reticent.pipeline._plan import AuditPlan
 from reticent.policy import Policy, read_policy
 from reticent.product import Provenance, versions
 from reticent.report import Dossier, Section
-from reticent.run import Effort, Processes, Run, Serial, Workers
+from reticent.run import Effort, Processes, Run, Serial, Workers, keyed
 from reticent.train import trainer_of
 
 __all__ = ["audit", "audit_outputs", "workers_of"]
@@ -60,6 +60,7 @@ def audit(
     pool: int | None = None,
     memory: float = USUAL_MEMORY,
     workers: int | Workers | None = None,
+    by: str = "",
 ) -> Dossier:
     """Train an estimator on a part of the data, attack it, and decide.
 
@@ -101,6 +102,8 @@ def audit(
         :class:`AuditPlan`.
     workers : int or Workers, optional
         Processes, or a cluster; by default one process per core.
+    by : str
+        Who runs the audit, for the dossier.
 
     Returns
     -------
@@ -131,6 +134,7 @@ def audit(
         own_sections=tuple(sections),
         rounds=rounds,
         pool=pool,
+        by=by,
         subject={"table": f"{len(table):,} records", "product": trainer.recipe},
         repeat=_call(
             "audit",
@@ -224,7 +228,7 @@ def audit_outputs(
         answers_only=True,
         policy=rules,
         provenance=Provenance(
-            data_fingerprint=digest.hexdigest(),
+            data_fingerprint=keyed(digest.hexdigest(), about="outputs"),
             classes=classes,
             versions=versions(),
             claimed_epsilon=claimed_epsilon,

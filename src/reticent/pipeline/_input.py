@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from reticent.data import Table, table_from_frame
 from reticent.errors import InvalidInput, OutputRefused
+from reticent.run import open_folder
 
 __all__ = ["must_be_writable", "table_of"]
 
@@ -57,8 +58,15 @@ def table_of(
     return table_from_frame(frame, target=np.asarray(y), name="X")
 
 
-def must_be_writable(folder: Path) -> None:
+def must_be_writable(folder: Path, *, private: bool = False) -> None:
     """Make a folder, or fail before hours of work and not after.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    private : bool
+        Whether a folder that is made may be entered by its owner alone.
 
     Raises
     ------
@@ -66,6 +74,8 @@ def must_be_writable(folder: Path) -> None:
         If nothing can be written there.
     """
     try:
+        if private:
+            open_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)
         # Permissions can be read, but only writing tells of quotas and read-only mounts.
         probe = folder / ".writable"

@@ -3,9 +3,10 @@
 from reticent.attack import BlindBaseline, blind_baseline
 from reticent.data import Finding, Severity, check_split
 from reticent.pipeline._case import Case
+from reticent.product import holds_plain_hash
 from reticent.run import Run
 
-__all__ = ["look_at_data", "what_is_not_kept"]
+__all__ = ["look_at_data", "look_at_provenance", "what_is_not_kept"]
 
 # Share of audits that the blind baseline stops although members and non-members come from the same source. One in a
 # hundred is rare enough, and a shift of a few per cent is still seen.
@@ -25,6 +26,20 @@ def look_at_data(case: Case, run: Run) -> tuple[Finding, ...]:
     findings.append(baseline.finding(false_alarm=BLIND_FALSE_ALARM))
     run.tell("checking the data", 1, 1)
     return tuple(findings)
+
+
+def look_at_provenance(case: Case) -> tuple[Finding, ...]:
+    """Return what the folder of a product tells about the table, beside the product itself."""
+    if case.plan.product is None or not holds_plain_hash(case.plan.provenance):
+        return ()
+    return (
+        Finding(
+            name="plain_hash",
+            severity=Severity.WARNING,
+            text="the product's folder holds a plain hash of the table: whoever knows all of it but one value can try each value and compare. "
+            "Delete data_fingerprint from its provenance before the folder leaves the house, and audit with a part column.",
+        ),
+    )
 
 
 def what_is_not_kept(case: Case, run: Run) -> tuple[Finding, ...]:

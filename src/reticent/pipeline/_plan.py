@@ -63,6 +63,12 @@ class AuditPlan:
         People among whom an attacker would look for members, members included; None if nobody stated it.
     provenance : Provenance
         What is known of a product made elsewhere.
+    by : str
+        Who runs the audit, for the dossier; empty if they do not say.
+    product_digest : str
+        SHA-256 of the stored product (:func:`reticent.product.product_digest`); empty if it is not stored.
+    table_digest : str
+        Keyed digest of the table's file; by default one of its content.
     subject : mapping of str to str
         Names for the report.
     repeat : str
@@ -87,6 +93,9 @@ class AuditPlan:
     claimed_epsilon: float | None = None
     population: int | None = None
     provenance: Provenance = field(default_factory=Provenance)
+    by: str = ""
+    product_digest: str = ""
+    table_digest: str = ""
     subject: Mapping[str, str] = field(default_factory=dict)
     repeat: str = ""
     arguments: tuple[str, ...] = ()

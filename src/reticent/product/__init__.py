@@ -1,6 +1,7 @@
 """What may be released, seen from outside; it is saved and loaded without running foreign code."""
 
 from reticent.product._closed import ClosedProduct, answers_of, as_product
+from reticent.product._digest import product_digest
 from reticent.product._encode import Encoder
 from reticent.product._fitted import FittedProduct
 from reticent.product._module import ModuleProduct, must_be_storable
@@ -14,6 +15,14 @@ from reticent.product._protocols import (
     Trainer,
     Watchable,
 )
+from reticent.product._provenance import (
+    Provenance,
+    holds_plain_hash,
+    is_trained_on,
+    read_provenance,
+    table_digest,
+    versions,
+)
 from reticent.product._rare import (
     MISSING_CATEGORY,
     SMALLEST_GROUP,
@@ -26,13 +35,10 @@ from reticent.product._regressor import (
     declares_quantity,
 )
 from reticent.product._store import (
-    Provenance,
     load_product,
     predicts_quantity,
     product_content,
-    read_provenance,
     save_product,
-    versions,
 )
 from reticent.product.contents import Contents, contents_of, read_contents
 from reticent.product.internals import Internals
@@ -69,14 +75,18 @@ __all__ = [
     "declares_class",
     "declares_quantity",
     "frequent_categories",
+    "holds_plain_hash",
+    "is_trained_on",
     "load_product",
     "must_be_storable",
     "open_file",
     "people_with",
     "predicts_quantity",
     "product_content",
+    "product_digest",
     "read_contents",
     "read_provenance",
     "save_product",
+    "table_digest",
     "versions",
 ]

@@ -13,6 +13,7 @@ from scipy.special import expit, softmax
 from reticent.errors import InvalidPredictions, OutputRefused
 from reticent.product.internals import Internals
 from reticent.product.stages import Stages, estimator_stages
+from reticent.run import write_bytes
 
 __all__ = ["MODEL_FILE", "FittedProduct", "save_estimator"]
 
@@ -201,9 +202,7 @@ def save_estimator(estimator: object, file: Path) -> None:
             f"{type(estimator).__name__} cannot be stored without pickle ({error}); "
             "use a scikit-learn or XGBoost model."
         ) from error
-    part = file.with_name(file.name + ".part")
-    part.write_bytes(content)
-    part.replace(file)
+    write_bytes(file, content)
 
 
 def _are_numbers(texts: Sequence[str], *, below: int) -> bool:

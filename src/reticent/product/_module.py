@@ -15,6 +15,7 @@ from reticent.product._encode import Encoder
 from reticent.product._network import NETWORK_FILE
 from reticent.product.internals import Internals
 from reticent.product.stages import Stages, network_stages
+from reticent.run import write_bytes
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -197,11 +198,9 @@ class ModuleProduct:
             "warnings": self.warnings,
             "module": description.words,
         }
-        part = file.with_name(file.name + ".part")
-        part.write_bytes(
-            save({**scaling, **weights}, metadata={HOLDS: json.dumps(words)})
+        write_bytes(
+            file, save({**scaling, **weights}, metadata={HOLDS: json.dumps(words)})
         )
-        part.replace(file)
 
     @classmethod
     def load(cls, file: Path) -> "ModuleProduct":

@@ -40,6 +40,7 @@ from reticent.train.recipes import (
     fitting_batch,
 )
 from reticent.train.spec import (
+    parse_claimed,
     parse_clipping,
     parse_trainer,
     private_trainer_of,
@@ -68,6 +69,7 @@ __all__ = [
     "claim_of_opacus",
     "fitting_batch",
     "guarantee_of",
+    "parse_claimed",
     "parse_clipping",
     "parse_trainer",
     "private_trainer_of",

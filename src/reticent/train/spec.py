@@ -3,7 +3,8 @@
 import ast
 import importlib
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from reticent._check import nearest
 from reticent.errors import InvalidSpec
@@ -32,6 +33,7 @@ from reticent.train.recipes import (
 )
 
 __all__ = [
+    "parse_claimed",
     "parse_clipping",
     "parse_trainer",
     "private_trainer_of",
@@ -110,6 +112,91 @@ def parse_trainer(text: str, *, preprocess: bool = True) -> Trainer:
         preprocess=preprocess and not wants_raw_columns(thing),
         code=OwnCode(text).content() if named else content_of(),
     )
+
+
+def parse_claimed(text: str) -> Trainer:
+    """Return the trainer that a file beside a product describes: a stranger's text, which can start nothing.
+
+    Only private networks of reticent's own are made of it, by literal arguments: no module is imported, no class of a library is
+    looked up, no file is read, and nothing is so large that it would fill the memory or the day. Whoever wants more names it
+    themselves, for :func:`parse_trainer`.
+
+    Parameters
+    ----------
+    text : str
+        The description.
+
+    Raises
+    ------
+    InvalidSpec
+        If the text describes anything else.
+
+    Examples
+    --------
+    >>> parse_claimed("reticent.PrivateNetwork(hidden=(16,))").recipe
+    'reticent.PrivateNetwork(hidden=(16,))'
+    >>> parse_claimed('reticent.PrivateModule("nets:make")')
+    Traceback (most recent call last):
+    ...
+    reticent.errors.InvalidSpec: the recipe ... is not run because a file says so...
+    """
+    recipe = _claimed_recipe(text)
+    if recipe is None:
+        shown = text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"
+        raise InvalidSpec(
+            f"the recipe {shown!r} comes with the product and is not run because a file says so; {_NAME_IT}"
+        )
+    if recipe.domain is not None:
+        raise InvalidSpec(
+            f"the recipe that comes with the product reads the file {recipe.domain!r}, which is not done because a file says so; "
+            f"{_NAME_IT}"
+        )
+    steps = recipe.epochs * max(1, (recipe.rows or 1) // recipe.batch)
+    units = sum(recipe.hidden)
+    if steps > MOST_CLAIMED_STEPS or units > MOST_CLAIMED_UNITS:
+        raise InvalidSpec(
+            f"the recipe that comes with the product asks for {steps:,} steps and {units:,} hidden units, which is not done because a file "
+            f"says so; {_NAME_IT}"
+        )
+    return PrivateNetworkTrainer(network=recipe, recipe=text.strip())
+
+
+def _claimed_recipe(text: str) -> PrivateNetwork | None:
+    """Return the private network that a stranger's text describes; None if it describes anything else."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+        names = {_dotted(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
+        if not names <= _CLAIMABLE:
+            return None
+        recipe = _build(tree.body)
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
+        return None
+    is_one = isinstance(recipe, PrivateNetwork) and _is_typed(recipe)
+    return recipe if is_one else None
+
+
+def _is_typed(recipe: Any) -> bool:
+    """Return whether every parameter of a recipe is of its type, which Python itself does not check."""
+    hints = get_type_hints(type(recipe))
+    return all(
+        _is_a(getattr(recipe, field.name), hints[field.name])
+        for field in fields(recipe)
+    )
+
+
+def _is_a(value: Any, hint: Any) -> bool:
+    if get_origin(hint) in (UnionType, Union):
+        return any(_is_a(value, one) for one in get_args(hint))
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(
+            _is_a(item, get_args(hint)[0]) for item in value
+        )
+    if hint in (int, float):
+        number = (int,) if hint is int else (int, float)
+        return type(value) in number and abs(value) < LARGEST_CLAIMED
+    if is_dataclass(value):
+        return isinstance(value, hint) and _is_typed(value)
+    return isinstance(value, hint)
 
 
 def trainer_of(thing: object, *, preprocess: bool = True) -> Trainer:
@@ -283,6 +370,17 @@ _RECIPES = {
         *(getattr(private, name) for name in _CLIPPINGS),
     )
 }
+
+
+# What a description may name that nobody vouches for: these classes hold numbers and words.
+_CLAIMABLE = {
+    f"reticent.{name}" for name in ("PrivateNetwork", "SGD", "Adam", *_CLIPPINGS)
+}
+_NAME_IT = "if you know what it does, name it yourself with --trainer."
+LONGEST_SHOWN = 200  # characters of a stranger's recipe in an error
+# About a hundred times what a table ever needs; beyond, a training would be a way to keep a machine busy.
+MOST_CLAIMED_STEPS, MOST_CLAIMED_UNITS = 1_000_000, 100_000
+LARGEST_CLAIMED = 1e12  # of any number in it
 
 
 def spell(recipe: object) -> str:

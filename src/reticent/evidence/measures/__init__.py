@@ -9,6 +9,7 @@ from reticent.evidence.measures.gain import Gain
 from reticent.evidence.measures.group_privacy import GroupPrivacy
 from reticent.evidence.measures.insider_privacy import InsiderPrivacy
 from reticent.evidence.measures.privacy import Privacy
+from reticent.evidence.measures.proven_claim import ProofAgainstClaim
 from reticent.evidence.measures.tpr import TruePositiveRate
 from reticent.evidence.measures.utility import UtilityScore
 from reticent.evidence.measures.watched_claim import TrainingAgainstClaim
@@ -24,6 +25,7 @@ __all__ = [
     "InsiderPrivacy",
     "Measure",
     "Privacy",
+    "ProofAgainstClaim",
     "Seen",
     "TrainingAgainstClaim",
     "TruePositiveRate",
