@@ -1,17 +1,13 @@
 """Checks of a divided table: each result is a named finding with a severity."""
 
-from dataclasses import dataclass
-from enum import StrEnum
-
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from reticent.data._finding import Finding, Severity
 from reticent.data._split import Split
 from reticent.data._table import ColumnKind, Table
 
 __all__ = [
-    "Finding",
-    "Severity",
     "check_columns",
     "check_groups",
     "check_overlap",
@@ -37,33 +33,6 @@ IDENTIFIER_SHARE = 0.95
 IDENTIFIER_RECORDS = 50
 
 
-class Severity(StrEnum):
-    """How much a finding weighs."""
-
-    NOTE = "note"
-    WARNING = "warning"
-    STOP = "stop"  # the audit cannot end in a release or a refusal
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """Something about the data that the reader of a verdict should know.
-
-    Parameters
-    ----------
-    name : str
-        Which check found it.
-    severity : Severity
-        ``note``, ``warning``, or ``stop`` (the audit is inconclusive).
-    text : str
-        What was found, why it matters, what to do. Names columns and groups, never records.
-    """
-
-    name: str
-    severity: Severity
-    text: str
-
-
 def check_split(split: Split, *, smallest_group: int) -> list[Finding]:
     """Run every check that needs no model and no randomness.
 
@@ -76,7 +45,7 @@ def check_split(split: Split, *, smallest_group: int) -> list[Finding]:
     smallest_group : int
         Fewest people of a group that are shown by themselves.
     """
-    findings = []
+    findings = list(split.defender.findings)
     dropped = split.defender.dropped
     if dropped:
         findings.append(
@@ -124,7 +93,7 @@ def check_columns(table: Table) -> list[Finding]:
                 Finding(
                     name="constant_column",
                     severity=Severity.NOTE,
-                    text=f"column {column!r} has {'only one value' if different else 'no value at all'}; it tells nothing and can be left out.",
+                    text=f"column {column!r} has {'only one value' if different else 'no value at all'}; it tells nothing and can be left out with --drop.",
                 )
             )
             continue
@@ -141,7 +110,7 @@ def check_columns(table: Table) -> list[Finding]:
                     severity=Severity.WARNING,
                     text=(
                         f"column {column!r} has {different} different values in {len(present)} records and looks "
-                        "like an identifier: a product can memorise people by it; leave it out, or name it with --unit."
+                        "like an identifier: a product can memorise people by it; leave it out with --drop, or name it with --unit."
                     ),
                 )
             )
@@ -152,7 +121,7 @@ def check_columns(table: Table) -> list[Finding]:
                     severity=Severity.WARNING,
                     text=(
                         f"column {column!r} alone predicts the target almost without error: it may be a copy or a "
-                        "consequence of it, and the utility would be an illusion; leave it out if so."
+                        "consequence of it, and the utility would be an illusion; leave it out with --drop if so."
                     ),
                 )
             )
