@@ -9,7 +9,11 @@ from reticent.data._findings import (
     check_split,
 )
 from reticent.data._frames import as_frame, as_values
-from reticent.data._numbers import as_numbers
+from reticent.data._numbers import (
+    as_numbers,
+    telling_columns,
+    without_empty_columns,
+)
 from reticent.data._read import read_table, table_from_frame
 from reticent.data._schema import read_schema
 from reticent.data._split import PARTS, SMALLEST_PART, Split
@@ -37,4 +41,6 @@ __all__ = [
     "read_schema",
     "read_table",
     "table_from_frame",
+    "telling_columns",
+    "without_empty_columns",
 ]

@@ -70,15 +70,29 @@ def features_of(frame: pd.DataFrame, declared: Schema | None, name: str) -> Feat
         kinds = dict(declared.columns)
         dates = set(declared.dates)
     else:
-        kinds = {column: _kind(frame[column]) for column in frame.columns}
+        kinds = {
+            column: ColumnKind.NUMERIC if _is_plain(dtype) else _kind(frame[column])
+            for column, dtype in zip(frame.columns, frame.dtypes, strict=True)
+        }
         dates = set()
+    numeric = [name for name, kind in kinds.items() if kind == ColumnKind.NUMERIC]
+    plain = [
+        column
+        for column in numeric
+        if _is_plain(frame.dtypes[column]) and column not in dates
+    ]
+    # Together, because a table may have thousands of such columns.
+    numbers = frame[plain].astype(np.float64).reset_index(drop=True)
+    _must_be_usable(numbers)
     dates |= {
         column
-        for column, kind in kinds.items()
-        if kind == ColumnKind.NUMERIC and _is_time(frame[column])
+        for column in set(numeric) - set(plain)
+        if column in dates or _is_time(frame[column])
     }
     columns = {
-        column: _days(frame[column])
+        column: numbers[column]
+        if column in numbers
+        else _days(frame[column])
         if column in dates
         else _values(frame[column], kinds[column])
         for column in frame.columns
@@ -179,18 +193,33 @@ def _values(values: pd.Series, kind: ColumnKind) -> pd.Series:
             f"column {values.name!r} is declared {kind.value} but {wrong} of its values are not "
             "numbers; declare it categorical or repair them."
         )
-    size = np.abs(numbers)
-    if np.isinf(size).any():
+    column = pd.Series(numbers.to_numpy(), name=values.name)
+    _must_be_usable(column.to_frame())
+    return column
+
+
+def _is_plain(dtype: Any) -> bool:
+    """Whether a column holds numbers as NumPy knows them."""
+    return isinstance(dtype, np.dtype) and dtype.kind in "iuf"
+
+
+def _must_be_usable(numbers: pd.DataFrame) -> None:
+    """Refuse numbers that no model can compute with."""
+    sizes = np.abs(numbers.to_numpy())
+    largest = sizes.max(axis=0, initial=0.0, where=~np.isnan(sizes))
+    too_large = np.flatnonzero(largest > LARGEST)
+    if not len(too_large):
+        return
+    name, size = numbers.columns[too_large[0]], largest[too_large[0]]
+    if np.isinf(size):
         raise InvalidTable(
-            f"column {values.name!r} holds infinite values, which no model can use; "
+            f"column {name!r} holds infinite values, which no model can use; "
             "replace them or mark them as missing."
         )
-    if (size > LARGEST).any():
-        raise InvalidTable(
-            f"column {values.name!r} holds numbers as large as {size.max():.1g}, but models compute in single precision, which ends at "
-            f"{LARGEST:.0g}; rescale the column, for example by its logarithm, or leave it out with --drop."
-        )
-    return pd.Series(numbers.to_numpy())
+    raise InvalidTable(
+        f"column {name!r} holds numbers as large as {size:.1g}, but models compute in single precision, which ends at "
+        f"{LARGEST:.0g}; rescale the column, for example by its logarithm, or leave it out with --drop."
+    )
 
 
 def _days(values: pd.Series) -> pd.Series:
@@ -350,8 +379,8 @@ def _doubts(frame: pd.DataFrame, schema: Schema) -> list[Finding]:
             Severity.WARNING,
             [
                 column
-                for column in schema.names(ColumnKind.NUMERIC)
-                if _is_rounded(frame[column])
+                for column, dtype in zip(frame.columns, frame.dtypes, strict=True)
+                if pd.api.types.is_integer_dtype(dtype) and _is_rounded(frame[column])
             ],
             "whole numbers beyond 2^53, which are rounded, so that different ones may become equal; if they name something, declare the column "
             "categorical or leave it out with --drop",
@@ -361,9 +390,7 @@ def _doubts(frame: pd.DataFrame, schema: Schema) -> list[Finding]:
 
 
 def _is_rounded(values: pd.Series) -> bool:
-    """Whether some whole number is too large for double precision."""
-    if not pd.api.types.is_integer_dtype(values):
-        return False
+    """Whether some of these whole numbers is too large for double precision."""
     present = values.dropna()
     return len(present) > 0 and max(-int(present.min()), int(present.max())) > 2**53
 
