@@ -44,6 +44,12 @@ _PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib", ".sav", ".pt", ".pth")
 # TreePredictor because a crafted one can crash the process; without them no forest could be audited.
 _TRUSTED = frozenset(
     [
+        "catboost.core.CatBoostClassifier",
+        "catboost.core.CatBoostRegressor",
+        "collections.OrderedDict",
+        "lightgbm.basic.Booster",
+        "lightgbm.sklearn.LGBMClassifier",
+        "lightgbm.sklearn.LGBMRegressor",
         "numpy.dtype",
         "reticent.train.private.classifier.PrivateNetworkClassifier",
         "sklearn._loss.loss.HalfTweedieLoss",
@@ -176,6 +182,8 @@ def versions() -> dict[str, str]:
         "pandas",
         "xgboost-cpu",
         "xgboost",
+        "lightgbm",
+        "catboost",
         "torch",
         "numba",
     )

@@ -17,6 +17,7 @@ from reticent.data import ColumnKind, Schema, Table
 from reticent.errors import InvalidPredictions, ReticentError, TrainerFailed
 from reticent.product import FittedProduct, FittedRegressor, declares_quantity
 from reticent.run import Content, code_of, content_of
+from reticent.train._estimators import well_behaved
 from reticent.train._plain import PlainTrainer
 
 __all__ = [
@@ -221,7 +222,7 @@ class EstimatorTrainer(PlainTrainer):
             ]
             if names:
                 estimator.set_params(**dict.fromkeys(names, seed))
-        return estimator
+        return well_behaved(estimator, seed)
 
 
 def _is_coded(table: Table) -> bool:
