@@ -14,6 +14,7 @@ from reticent.data._numbers import (
     telling_columns,
     without_empty_columns,
 )
+from reticent.data._original import Original
 from reticent.data._read import read_table, table_from_frame
 from reticent.data._schema import read_schema
 from reticent.data._split import PARTS, SMALLEST_PART, Split
@@ -26,6 +27,7 @@ __all__ = [
     "SMALLEST_PART",
     "ColumnKind",
     "Finding",
+    "Original",
     "Schema",
     "Severity",
     "Split",

@@ -147,6 +147,7 @@ def _kind(values: pd.Series) -> ColumnKind:
                 f"column {values.name!r} holds bytes, not texts; decode it, or leave it out with --drop."
             )
     try:
+        # Ten distinct values are enough to see that there are more than two.
         present = {str(v).lower() for v in values.dropna().unique()[:10]}
     except TypeError as error:
         raise InvalidTable(
@@ -223,7 +224,7 @@ def _must_be_usable(numbers: pd.DataFrame) -> None:
 
 
 def _days(values: pd.Series) -> pd.Series:
-    """Return dates as days since 1970, and durations as days."""
+    """Return dates as days since 1970, and durations as days: of the size of other numbers, where nanoseconds would lose digits."""
     if isinstance(values.dtype, pd.PeriodDtype):
         values = values.dt.to_timestamp()
     is_duration = pd.api.types.is_timedelta64_dtype(values) or (
@@ -264,6 +265,7 @@ def _truth(value: object, column: object) -> float:
 def name_of(value: object) -> str:
     """Return the name of a category or class; whole numbers have the same name with and without a decimal point."""
     if isinstance(value, float) and value.is_integer():
+        # A column of whole numbers with a gap is read as floats: 1.0 and 1 are the same class.
         return str(int(value))
     return str(value)
 

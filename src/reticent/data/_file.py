@@ -76,6 +76,7 @@ def read_frame(
             "UTF-8."
         ) from error
     except Exception as error:
+        # An error of the command line is one sentence, and the first line names the reason.
         reason = str(error).strip().splitlines()[0] if str(error).strip() else ""
         raise InvalidTable(
             f"the file {path} is not a table ({reason or type(error).__name__}); "
@@ -95,10 +96,14 @@ def _read_csv(
     has_codes = _look_at_bytes(path)
     header = _must_be_rectangular(path)
     settings: dict[str, Any] = {
+        # Otherwise pandas takes the first column for an index where rows end with a comma.
         "index_col": False,
+        # Its own list would turn a country or a name such as "NA" into a missing value.
         "keep_default_na": False,
         "na_values": list(missing),
+        # Files such as Adult's have a space behind each comma.
         "skipinitialspace": True,
+        # In pieces, one column may become text in one piece and numbers in the next.
         "low_memory": False,
         "float_precision": _PRECISION,
     }
@@ -210,6 +215,7 @@ def _without_missing(frame: pd.DataFrame, missing: tuple[str, ...]) -> pd.DataFr
     """Return a frame in which texts that mean "missing" are missing, as in text files."""
     columns = {}
     for column, values in frame.items():
+        # A number such as -9 may be a marker in one column and a value in another, so only texts are compared.
         is_text = pd.api.types.is_string_dtype(values)
         columns[column] = values.mask(values.isin(missing)) if is_text else values
     return pd.DataFrame(columns, index=frame.index)

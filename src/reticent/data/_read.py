@@ -200,6 +200,7 @@ def _without_index(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
         }
     )
     frame = frame.reset_index(drop=True)
+    # Numbers as names would not match what a command line or a schema says.
     frame.columns = frame.columns.map(str)
     return frame, index
 

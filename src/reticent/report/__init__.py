@@ -13,6 +13,7 @@ from reticent.report.identification import (
 )
 from reticent.report.plan_page import render_plan
 from reticent.report.plan_text import plan_json, print_plan
+from reticent.report.progress import Terminal, is_watched, terminal
 from reticent.report.sections import SECTIONS
 from reticent.report.sections.epsilons import refuted_sentence
 from reticent.report.summary import insider_warning, summarise
@@ -25,10 +26,12 @@ __all__ = [
     "SECTIONS",
     "Dossier",
     "Section",
+    "Terminal",
     "TrainingSummary",
     "dossier_schema",
     "identification_json",
     "insider_warning",
+    "is_watched",
     "plan_json",
     "print_identification",
     "print_plan",
@@ -43,4 +46,5 @@ __all__ = [
     "render_text",
     "save_identification",
     "summarise",
+    "terminal",
 ]
