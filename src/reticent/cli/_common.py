@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-
 from reticent._visible import visible
 from reticent.cli._options import TableOptions, WorkerOptions
 from reticent.data import Table, builtin_table, read_schema, read_table
 from reticent.errors import InvalidInput, InvalidSpec
 from reticent.pipeline import results_folder, workers_of
-from reticent.report import Screen
+from reticent.report import terminal
 from reticent.run import (
     Cluster,
     Effort,
@@ -28,12 +26,11 @@ from reticent.run import (
 )
 
 __all__ = [
-    "Terminal",
     "find_own_modules",
     "own_object",
     "read_subject",
     "running",
-    "terminal",
+    "tell_findings",
 ]
 
 
@@ -52,7 +49,7 @@ def read_subject(
         Whether the target is a number to be predicted and not a class.
     """
     if subject.table is None:
-        if subject.target or group or subject.unit or subject.part:
+        if subject.target or group or subject.unit or subject.part or subject.drop:
             raise InvalidInput(
                 "columns are named but no table is; write the file after the command."
             )
@@ -69,7 +66,22 @@ def read_subject(
         part=subject.part,
         schema=read_schema(subject.schema) if subject.schema else None,
         quantity=quantity,
+        drop=subject.drop or (),
     )
+
+
+def tell_findings(table: Table, say: Callable[[str], None]) -> None:
+    """Say what the columns of a table were taken for, and what may have been meant otherwise.
+
+    Parameters
+    ----------
+    table : Table
+        The table that was read.
+    say : callable
+        Shows a sentence.
+    """
+    for finding in table.findings:
+        say(f"{finding.severity}: {finding.text}")
 
 
 def find_own_modules() -> None:
@@ -102,56 +114,6 @@ def own_object(text: str, role: str) -> Any:
         raise InvalidSpec(
             f"the {role} {text!r} cannot be made without arguments ({type(error).__name__}: {error}); give each of them a default."
         ) from error
-
-
-@dataclass(frozen=True)
-class Terminal:
-    """Where progress is shown, or a stand-in that shows nothing.
-
-    Parameters
-    ----------
-    watched : bool
-        Whether anything is shown.
-    tell : callable
-        Shows progress: stage, done, total, and optionally a note.
-    say : callable
-        Shows a sentence.
-    """
-
-    watched: bool
-    tell: Callable[..., None]
-    say: Callable[[str], None]
-
-
-@contextmanager
-def terminal(*, quiet: bool) -> Iterator[Terminal]:
-    """Show progress bars and sentences on the error stream if it is a terminal; otherwise nothing."""
-    console = Screen(stderr=True)
-    if quiet or not console.is_terminal:
-        # A pipe or a log gets no bars, and --json gets nothing but JSON.
-        yield Terminal(False, lambda *_: None, lambda _: None)
-        return
-    bars = Progress(
-        TextColumn("{task.description:<22}"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total}"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-        console=console,
-        # Bars vanish at the end, so that the report stands alone.
-        transient=True,
-    )
-    tasks: dict[str, TaskID] = {}
-
-    def tell(stage: str, done: int, total: int, note: str = "") -> None:
-        if stage not in tasks:
-            tasks[stage] = bars.add_task(stage, total=total, note="")
-        bars.update(tasks[stage], completed=done, total=total)
-        if note:
-            bars.update(tasks[stage], note=note)
-
-    with bars:
-        yield Terminal(True, tell, bars.console.print)
 
 
 @contextmanager

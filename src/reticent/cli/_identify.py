@@ -8,7 +8,12 @@ from typing import Literal
 import numpy as np
 
 from reticent.attack import Euclidean, Gower, StructuralSimilarity
-from reticent.cli._common import find_own_modules, read_subject, running
+from reticent.cli._common import (
+    find_own_modules,
+    read_subject,
+    running,
+    tell_findings,
+)
 from reticent.cli._options import IdentifyOptions
 from reticent.data import BUILTIN_NAME, Split, Table
 from reticent.errors import InvalidInput
@@ -80,6 +85,7 @@ def run(options: IdentifyOptions) -> int:
     with running(
         options.effort, out=options.out, seed=options.seed, quiet=options.json
     ) as carried_out:
+        tell_findings(table, carried_out.say)
         identification = run_identification(
             members, plan, outside=split.reserved, run=carried_out
         )

@@ -51,6 +51,9 @@ class TableOptions:
     target: str | None = option(None, help="Column the product predicts.")
     unit: str | None = option(None, help="Column naming the person a row belongs to.")
     part: str | None = option(None, help="Column with defender, reserved, auxiliary.")
+    drop: list[str] | None = option(
+        None, help="A column to leave out; may be repeated."
+    )
     schema: Path | None = option(None, help="Columns declared in TOML.")
 
     @property
@@ -108,7 +111,7 @@ class AuditOptions:
     group: str | None = option(None, help="Column with subgroups.")
     trainer: str | None = option(
         None,
-        help='"sklearn.naive_bayes.GaussianNB()" or "module:function"; '
+        help='"GaussianNB()", "lightgbm.LGBMClassifier()" or "module:function"; '
         "by default a random forest.",
     )
     raw: bool = option(False, "--raw", help="Give the trainer the columns as they are.")

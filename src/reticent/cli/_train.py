@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 from reticent._codec import encode
 from reticent._json import write_json
-from reticent.cli._common import read_subject, terminal
+from reticent.cli._common import read_subject, tell_findings
 from reticent.cli._options import TrainOptions
 from reticent.data import BUILTIN_NAME, Table
 from reticent.errors import InvalidInput
@@ -18,7 +18,7 @@ from reticent.pipeline import (
     divide,
     run_training,
 )
-from reticent.report import Screen, TrainingSummary, print_training
+from reticent.report import Screen, TrainingSummary, print_training, terminal
 from reticent.train import SGD, PrivateNetwork, parse_clipping
 
 __all__ = ["run"]
@@ -37,6 +37,7 @@ def run(options: TrainOptions) -> int:
     with terminal(quiet=options.json) as screen:
         # Working out the epsilon spent so far takes time, so it is done only if somebody reads it.
         progress = screen.tell if screen.watched else None
+        tell_findings(table, screen.say)
         trained = run_training(table, plan, out=options.out, progress=progress)
     if options.json:
         sys.stdout.write(_json(options, trained))
@@ -96,6 +97,8 @@ def _audit_line(options: TrainOptions) -> str:
     for name, value in columns.items():
         if value is not None:
             words += [f"--{name}", str(value)]
+    for column in subject.drop or ():
+        words += ["--drop", column]
     return shlex.join([*words, "--product", str(options.out)])
 
 

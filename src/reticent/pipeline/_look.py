@@ -17,13 +17,19 @@ def look_at_data(case: Case, run: Run) -> tuple[Finding, ...]:
     """Return the findings about the records alone."""
     run.tell("checking the data", 0, 1)
     findings = check_split(case.split, smallest_group=case.plan.policy.smallest_group)
+    # Now, because hours of training on a misunderstood column would be in vain.
+    for finding in findings:
+        run.say(f"{finding.severity}: {finding.text}")
     baseline = run.keep(
         "blind",
         BlindBaseline,
         lambda: blind_baseline(case.split, rng=run.rng("blind")),
         depends=case.data_content,
     )
-    findings.append(baseline.finding(false_alarm=BLIND_FALSE_ALARM))
+    blind = baseline.finding(false_alarm=BLIND_FALSE_ALARM)
+    findings.append(blind)
+    if blind.severity != Severity.NOTE:
+        run.say(f"{blind.severity}: {blind.text}")
     run.tell("checking the data", 1, 1)
     return tuple(findings)
 

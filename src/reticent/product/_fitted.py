@@ -200,7 +200,7 @@ def save_estimator(estimator: object, file: Path) -> None:
     except Exception as error:
         raise OutputRefused(
             f"{type(estimator).__name__} cannot be stored without pickle ({error}); "
-            "use a scikit-learn or XGBoost model."
+            "use a model of scikit-learn, XGBoost, LightGBM or CatBoost."
         ) from error
     write_bytes(file, content)
 

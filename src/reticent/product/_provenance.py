@@ -74,6 +74,8 @@ def versions() -> dict[str, str]:
         "pandas",
         "xgboost-cpu",
         "xgboost",
+        "lightgbm",
+        "catboost",
         "torch",
         "numba",
     )

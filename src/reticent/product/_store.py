@@ -45,6 +45,12 @@ _PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib", ".sav", ".pt", ".pth")
 # TreePredictor because a crafted one can crash the process; without them no forest could be audited.
 _TRUSTED = frozenset(
     [
+        "catboost.core.CatBoostClassifier",
+        "catboost.core.CatBoostRegressor",
+        "collections.OrderedDict",
+        "lightgbm.basic.Booster",
+        "lightgbm.sklearn.LGBMClassifier",
+        "lightgbm.sklearn.LGBMRegressor",
         "numpy.dtype",
         "reticent.train.private.classifier.PrivateNetworkClassifier",
         "sklearn._loss.loss.HalfTweedieLoss",

@@ -15,6 +15,7 @@ from reticent.report.identification import (
 )
 from reticent.report.plan_page import render_plan
 from reticent.report.plan_text import plan_json, print_plan
+from reticent.report.progress import Terminal, is_watched, terminal
 from reticent.report.sections import SECTIONS
 from reticent.report.sections.epsilons import refuted_sentence
 from reticent.report.signature import is_signed_by, make_keys, sign
@@ -31,6 +32,7 @@ __all__ = [
     "Dossier",
     "Screen",
     "Section",
+    "Terminal",
     "TrainingSummary",
     "access_of",
     "aside_warning",
@@ -38,6 +40,7 @@ __all__ = [
     "identification_json",
     "insider_warning",
     "is_signed_by",
+    "is_watched",
     "make_keys",
     "plan_json",
     "policy_digest",
@@ -55,4 +58,5 @@ __all__ = [
     "save_identification",
     "sign",
     "summarise",
+    "terminal",
 ]

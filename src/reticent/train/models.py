@@ -26,6 +26,7 @@ from reticent.product import (
     people_with,
 )
 from reticent.run import Content, code_of, content_of
+from reticent.train._estimators import well_behaved
 from reticent.train._plain import PlainTrainer
 from reticent.train.remedies import remedies_of_parameters
 
@@ -250,7 +251,7 @@ class EstimatorTrainer(PlainTrainer):
             ]
             if names:
                 estimator.set_params(**dict.fromkeys(names, seed))
-        return estimator
+        return well_behaved(estimator, seed)
 
 
 def _is_coded(table: Table) -> bool:
