@@ -33,6 +33,7 @@ from reticent.pipeline._look import (
     look_at_data,
     look_at_provenance,
     what_is_not_kept,
+    what_is_not_learned,
 )
 from reticent.pipeline._plan import (
     INSIDER_ATTACK,
@@ -96,7 +97,7 @@ def run_audit(
     run = run or Run()
     case = Case.of(table, plan, split, run)
     findings = [*look_at_data(case, run), *what_is_not_kept(case, run)]
-    findings += look_at_provenance(case)
+    findings += [*what_is_not_learned(case, run), *look_at_provenance(case)]
     answers, product = ask_product(case, run)
     findings += training_findings(answers)
     # The control is asked before anything is attacked, so that its choice cannot depend on a result.

@@ -28,6 +28,7 @@ from reticent.product._rare import (
     SMALLEST_GROUP,
     frequent_categories,
     people_with,
+    rare_in,
 )
 from reticent.product._regressor import (
     FittedRegressor,
@@ -84,6 +85,7 @@ __all__ = [
     "predicts_quantity",
     "product_content",
     "product_digest",
+    "rare_in",
     "read_contents",
     "read_provenance",
     "save_product",

@@ -190,6 +190,11 @@ class Trainer(Protocol):
         """Return the training in a form that can be watched step by step; None if it has no noisy steps."""
         ...
 
+    @property
+    def prepares(self) -> bool:
+        """Whether it prepares the columns itself, by what enough people have."""
+        ...
+
     def remedies(self) -> "tuple[Remedy, ...]":
         """Return what could make its products remember less; empty if nothing is known."""
         ...

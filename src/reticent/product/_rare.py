@@ -9,7 +9,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["MISSING_CATEGORY", "SMALLEST_GROUP", "frequent_categories", "people_with"]
+from reticent.data import ColumnKind, Table
+
+__all__ = [
+    "MISSING_CATEGORY",
+    "SMALLEST_GROUP",
+    "frequent_categories",
+    "people_with",
+    "rare_in",
+]
 
 MISSING_CATEGORY = "(missing)"  # a missing value is a separate category
 SMALLEST_GROUP = 20  # people; as in the policies that ship
@@ -49,3 +57,27 @@ def frequent_categories(
 def people_with(values: pd.Series, units: NDArray[np.int64]) -> int:
     """Return how many people have a value."""
     return len(np.unique(units[values.notna().to_numpy()]))
+
+
+def rare_in(table: Table) -> tuple[str, ...]:
+    """Return what a preparation does not learn of a table, in words: categories by their number, since a name would tell.
+
+    Examples
+    --------
+    >>> from reticent.data import table_from_frame
+    >>> towns = pd.DataFrame({"town": ["Bonn"] * 30 + ["Ulm", "Jena"]})
+    >>> rare_in(table_from_frame(towns, target=np.arange(32) % 2))
+    ("2 categories of 'town'",)
+    """
+    words = []
+    for name in table.schema.names(ColumnKind.NUMERIC):
+        if people_with(table.features[name], table.units) < SMALLEST_GROUP:
+            words.append(f"a value of {str(name)!r}")
+    for name in table.schema.names(ColumnKind.CATEGORICAL):
+        column = table.features[name]
+        known = frequent_categories(column, table.units)
+        rare = column.fillna(MISSING_CATEGORY).nunique() - len(known)
+        if rare:
+            plural = "category" if rare == 1 else "categories"
+            words.append(f"{rare:,} {plural} of {str(name)!r}")
+    return tuple(words)

@@ -111,6 +111,11 @@ class PlainTrainer(ABC):
         """Return None: there are no noisy steps to watch."""
         return None
 
+    @property
+    def prepares(self) -> bool:
+        """Whether it prepares the columns by reticent's own rules: not known of a trainer of one's own."""
+        return False
+
     def remedies(self) -> tuple[Remedy, ...]:
         """Return nothing: of a trainer of one's own it is not known what makes it remember."""
         return ()

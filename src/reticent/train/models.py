@@ -221,6 +221,11 @@ class EstimatorTrainer(PlainTrainer):
         }
         return replace(table, features=table.features.assign(**numbered))
 
+    @property
+    def prepares(self) -> bool:
+        """Whether :func:`standard_preprocessing` goes before the estimator."""
+        return self.preprocess
+
     def remedies(self) -> tuple[Remedy, ...]:
         """Return the recipe with larger leaves or stronger regularisation, if the estimator has such a parameter."""
         estimator = self._seeded(0)

@@ -218,6 +218,11 @@ class NetworkTrainer(Stackable["Networks"]):
         """Whether products predict a quantity."""
         return self.network.quantity
 
+    @property
+    def prepares(self) -> bool:
+        """Whether columns are encoded by what enough people have."""
+        return True
+
     def remedies(self) -> tuple[Remedy, ...]:
         """Return the recipe with fewer epochs."""
         return remedies_of_parameters({"epochs": self.network.epochs}, self.recipe)
@@ -313,6 +318,11 @@ class ModuleTrainer(Stackable["Modules"]):
         content += code_of(self.make) if self.code is None else self.code
         loss = self.training.loss
         return content if loss == CROSS_ENTROPY else content + code_of(loss)
+
+    @property
+    def prepares(self) -> bool:
+        """Whether columns are encoded by what enough people have."""
+        return True
 
     def remedies(self) -> tuple[Remedy, ...]:
         """Return the recipe with fewer epochs."""

@@ -50,6 +50,7 @@ _CAPABILITIES = (
     "must_be_storable",
     "watching",
     "remedies",
+    "prepares",
 )
 
 
