@@ -212,6 +212,30 @@ def test_a_plain_hash_in_an_older_folder_is_told_of(folder):
     assert table.fingerprint not in done.stdout
 
 
+def test_a_report_is_not_written_into_what_it_judges(folder):
+    done = run(*AUDIT, "--out", "product/audit", folder=folder)
+    check(done, folder, words="become part of what it judges")
+    assert not (folder / "product" / "audit").exists()
+
+
+def test_a_dossier_is_about_the_files_that_were_audited(folder):
+    edited(folder, recipe="somebody's")
+    done = run(*AUDIT, "--out", "audit", "--by", "Ada", folder=folder)
+    check(done, folder, statuses=(1, 3))
+    asked = ["verify", "audit", "product", "--policy", "default", "--table", "people.csv"]  # fmt: skip
+    done = run(*asked, folder=folder)
+    check(done, folder, statuses=(0,))
+    assert done.stdout.startswith("YES: ")
+    (folder / "people.csv").write_text("age,ill\n1,yes\n")
+    done = run(*asked, folder=folder)
+    check(done, folder, statuses=(1,))
+    assert "another table" in done.stdout
+    edited(folder, seed=1)
+    done = run(*asked[:3], folder=folder)
+    check(done, folder, statuses=(1,))
+    assert "the dossier is about the product" in done.stdout
+
+
 class Harm:
     """Runs code when it is unpickled."""
 
