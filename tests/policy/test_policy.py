@@ -10,6 +10,7 @@ from reticent.errors import InvalidPolicy
 from reticent.evidence import (
     AttackEvidence,
     Claim,
+    Epsilons,
     Estimate,
     Evidence,
     GroupEvidence,
@@ -219,6 +220,19 @@ def claim(epsilon, delta=0.0, relation=""):
     return {"claim": Claim(epsilon=epsilon, delta=delta, relation=relation)}
 
 
+def proven(epsilon):
+    """Return the epsilons of a training that nobody watched."""
+    nothing = Estimate(
+        value=0.0, low=0.0, high=float("inf"), level=0.95, method="not watched"
+    )
+    return {
+        "epsilons": Epsilons(
+            delta=1e-5, relation="add/remove", claimed=epsilon, claimed_by="its maker", proven=epsilon,
+            proven_by="its recipe", audited=nothing, ceiling=5.0, method="none",
+        )
+    }  # fmt: skip
+
+
 def test_claims_of_epsilon():
     assert verdict(**claim(3.0)).verdict == Verdict.RELEASE
     refuted = verdict(**claim(0.3))
@@ -232,7 +246,13 @@ def test_claims_of_epsilon():
     assert tiny.verdict == Verdict.REFUSE
     capped = with_limit("claimed_epsilon", at_most=2.0)
     assert verdict(policy=capped).verdict == Verdict.INCONCLUSIVE
-    assert verdict(policy=capped, **claim(1.0)).verdict == Verdict.RELEASE
+    # A claim alone keeps no limit; one that was worked out from the recipe does, and a larger proven one breaks it.
+    said = verdict(policy=capped, **claim(1.0))
+    assert said.verdict == Verdict.INCONCLUSIVE
+    assert any("nothing here proves it" in reason for reason in said.reasons)
+    assert (
+        verdict(policy=capped, **claim(1.0), **proven(1.0)).verdict == Verdict.RELEASE
+    )
     assert verdict(policy=capped, **claim(8.0)).verdict == Verdict.REFUSE
 
 
