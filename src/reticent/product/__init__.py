@@ -26,12 +26,20 @@ from reticent.product._store import (
     save_product,
     versions,
 )
+from reticent.product.clean import (
+    AnswerChange,
+    Cleaned,
+    answer_change,
+    clean_product,
+)
 from reticent.product.contents import Contents, contents_of, read_contents
 from reticent.product.internals import Internals
 from reticent.product.opened import OpenedFile, Words, open_file
 from reticent.product.stages import Stage, Staged, Stages
 
 __all__ = [
+    "AnswerChange",
+    "Cleaned",
     "ClosedProduct",
     "Contents",
     "Encoder",
@@ -51,8 +59,10 @@ __all__ = [
     "Trainer",
     "Watchable",
     "Words",
+    "answer_change",
     "answers_of",
     "as_product",
+    "clean_product",
     "contents_of",
     "declares_class",
     "declares_quantity",
