@@ -4,6 +4,7 @@ from reticent.pipeline._api import audit, audit_outputs, workers_of
 from reticent.pipeline._audit import results_folder, run_audit
 from reticent.pipeline._canaries import OneRunAudit, audit_in_one_run
 from reticent.pipeline._case import divide, train_seed
+from reticent.pipeline._clean import CleanResult, clean
 from reticent.pipeline._identify import WatchPlan, run_identification
 from reticent.pipeline._input import must_be_writable, table_of
 from reticent.pipeline._insider import LOOKS, plan_rounds
@@ -36,6 +37,7 @@ __all__ = [
     "SIZES",
     "AuditPlan",
     "AuditResult",
+    "CleanResult",
     "Dissimilar",
     "LargestGradient",
     "Mislabelled",
@@ -49,6 +51,7 @@ __all__ = [
     "audit",
     "audit_in_one_run",
     "audit_outputs",
+    "clean",
     "default_network",
     "divide",
     "forecast",

@@ -18,6 +18,7 @@ from reticent.product._regressor import (
     declares_quantity,
 )
 from reticent.product._store import (
+    PRODUCT_FILES,
     Provenance,
     load_product,
     predicts_quantity,
@@ -38,6 +39,7 @@ from reticent.product.opened import OpenedFile, Words, open_file
 from reticent.product.stages import Stage, Staged, Stages
 
 __all__ = [
+    "PRODUCT_FILES",
     "AnswerChange",
     "Cleaned",
     "ClosedProduct",

@@ -26,6 +26,7 @@ from reticent.product._regressor import (
 from reticent.run import Content, content_of, write_text
 
 __all__ = [
+    "PRODUCT_FILES",
     "Provenance",
     "load_product",
     "predicts_quantity",
@@ -35,6 +36,7 @@ __all__ = [
     "versions",
 ]
 
+# Names of the file of a product in its folder.
 PRODUCT_FILES = (NETWORK_FILE, MODEL_FILE)
 PROVENANCE_FILE = "provenance.json"
 _PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib", ".sav", ".pt", ".pth")

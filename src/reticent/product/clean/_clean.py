@@ -141,7 +141,12 @@ def _clean_fitted(
     rng: np.random.Generator,
     smallest_group: int,
 ) -> FittedProduct | FittedRegressor:
-    estimator = copy.deepcopy(product.estimator)
+    try:
+        estimator = copy.deepcopy(product.estimator)
+    except Exception as error:  # an estimator of the user's own may raise anything
+        name = type(product.estimator).__name__
+        notes.keep(f"everything in a {name}", f"it cannot be copied ({type(error).__name__})")  # fmt: skip
+        return product
     parts = parts_of(estimator)
     _refuse_private(parts)
     _drop_leftovers(parts, notes)
