@@ -65,9 +65,9 @@ from reticent.product.clean._inside import parts_of
 from reticent.run import stream
 
 N = 400
-LEVEL = (
-    1 - 2 * FALSE_ALARM
-)  # a cleaned file is judged by an interval that misses once in a million, on either side
+# A cleaned file is judged by an interval that misses once in a million on either side, and whose high end exceeds 0.7 (five standard errors
+# and half of the interval of 400 people above 0.5) no more often.
+LEVEL = 1 - 2 * FALSE_ALARM
 
 
 def secret():
@@ -123,7 +123,7 @@ def test_trees_answer_members_the_same_and_no_longer_show_them(kind, seed):
     assert before.value >= least
     # The interval of the file that was cleaned holds one half, and ends below what was found before.
     assert after.low <= 0.5
-    assert after.high < max(before.value, 0.65)
+    assert after.high < max(before.value, 0.7)
     assert not cleaned.kept
     assert any("moved at random inside their gap" in done.what for done in cleaned.done)
 
@@ -335,7 +335,7 @@ def test_infrequent_names_are_withheld_without_changing_an_answer(seed):
     assert cleaned.changed.changed == 0
     assert before.value > 0.55
     assert after.low <= 0.5
-    assert after.high < 0.6
+    assert after.high < 0.65
     texts = {t for found in contents_of(cleaned.product).texts for t in found.values}
     assert sum(text.startswith("town ") for text in texts) < 10
     assert not cleaned.kept
@@ -381,7 +381,7 @@ def test_names_of_an_encoder_that_refuses_unknown_ones_are_named(seed):
 def test_rare_numbers_and_names_are_withheld(encoder, seed):
     estimator = coded(encoder, ("town", "income"))
     cleaned, before, after = before_and_after(estimator, seed, kind="mixed", n=300)
-    assert before.low > 0.8  # the incomes are people's own
+    assert before.low > 0.65  # the incomes are people's own
     assert after.low <= 0.5
     assert after.high < before.low
     # An encoder with a column per income still has as many columns as there are incomes.
@@ -415,7 +415,7 @@ def test_quantiles_and_ends_lose_digits(seed):
     )
     cleaned, before, after = before_and_after(estimator, seed)
     assert before.low > 0.9
-    assert after.high < 0.65
+    assert after.high < 0.7
     assert cleaned.product.estimator[0].quantiles_.shape[0] == N // 20
     assert 0 < cleaned.changed.largest < 0.1
     table = people("continuous", N, stream(seed, "ends"))
