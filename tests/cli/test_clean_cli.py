@@ -1,6 +1,7 @@
 """`reticent clean` as it is typed, and audits that save what they have attacked."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,9 +13,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
 import reticent
+from reticent.cli._audit import _is_cleaned, _trained_again
+from reticent.cli._options import AuditOptions
 from reticent.errors import InvalidInput, InvalidSplit, OutputRefused
+from reticent.pipeline import AuditPlan, divide
 from reticent.product import Provenance, load_product, read_contents
 from reticent.product import read_provenance as provenance_of
+from reticent.train import parse_trainer
 
 N = 300
 AUDIT = ["audit", "people.csv", "--target", "ill", "--rounds", "1", "--workers", "1", "--pool", "0"]  # fmt: skip
@@ -136,6 +141,30 @@ def test_as_is_keeps_the_product_which_can_be_cleaned_later(folder):
 def test_without_a_saved_product_nothing_is_cleaned(folder):
     done = run(*AUDIT, *FOREST, "--json", folder=folder)
     assert "was cleaned" not in done.stdout
+
+
+def test_a_cleaned_product_cannot_be_made_again(folder):
+    table = reticent.read_table(folder / "divided.csv", target="ill", part="part")
+    trainer = parse_trainer("sklearn.naive_bayes.GaussianNB()")
+    plan = AuditPlan(trainer=trainer, cleaned=True)
+    split = divide(table, seed=0)
+    with pytest.raises(InvalidInput, match="what was moved when it was cleaned was secret"):  # fmt: skip
+        _trained_again(trainer, split, AuditOptions(subject=None, effort=None), plan)
+    product, _ = load_product(folder / "forest.skops", classes=table.classes)
+    with pytest.raises(InvalidInput, match="cannot be cleaned by its audit"):
+        AuditPlan(trainer=None, product=product, cleaned=True)
+
+
+def test_a_product_with_a_guarantee_is_saved_as_it_is(folder):
+    table = reticent.read_table(folder / "divided.csv", target="ill", part="part")
+    split = divide(table, seed=0)
+    options = AuditOptions(subject=None, effort=None, save_product=folder / "p")
+    plain = parse_trainer("sklearn.naive_bayes.GaussianNB()")
+    private = parse_trainer("reticent.PrivateNetwork(hidden=[], epochs=1, batch=20, noise_multiplier=5.0)")  # fmt: skip
+    assert _is_cleaned(options, plain, split)
+    assert not _is_cleaned(options, private, split)
+    assert not _is_cleaned(replace(options, as_is=True), plain, split)
+    assert not _is_cleaned(replace(options, save_product=None), plain, split)
 
 
 def test_from_python(folder, monkeypatch):

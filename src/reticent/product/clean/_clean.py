@@ -10,6 +10,7 @@ import numpy as np
 from reticent.data import Table
 from reticent.errors import InvalidInput, OutputRefused
 from reticent.product._fitted import FittedProduct
+from reticent.product._module import ModuleProduct
 from reticent.product._network import NetworkProduct
 from reticent.product._protocols import Product
 from reticent.product._regressor import FittedRegressor
@@ -95,12 +96,11 @@ def clean_product(
         cleaned: Product = _clean_fitted(
             product, members, notes, rng=rng, smallest_group=smallest_group
         )
-    elif isinstance(product, NetworkProduct) or hasattr(product, "encoder"):
+    elif isinstance(product, NetworkProduct | ModuleProduct):
         cleaned = product
         if members is not None:
-            network: Any = product
-            encoder = clean_encoder(network.encoder, members, notes, smallest_group)
-            cleaned = replace(network, encoder=encoder)
+            encoder = clean_encoder(product.encoder, members, notes, smallest_group)
+            cleaned = replace(product, encoder=encoder)
     else:
         notes.keep(
             f"everything in a {type(product).__name__}",
