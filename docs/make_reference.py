@@ -32,6 +32,7 @@ MODULES = (
     "reticent.pool",
     "reticent.product",
     "reticent.product.contents",
+    "reticent.product.clean",
     "reticent.data",
     "reticent.run",
     "reticent.testing",

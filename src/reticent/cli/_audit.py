@@ -85,6 +85,7 @@ def run(options: AuditOptions) -> int:
         trainer=trainer,
         product=product,
         product_content=content,
+        cleaned=_is_cleaned(options, trainer, split),
         policy=policy,
         own_attacks=_own(options.attack, "attack"),
         own_measures=_own(options.measure, "measure"),
@@ -134,7 +135,7 @@ def run(options: AuditOptions) -> int:
         result = run_audit(table, plan, run=carried_out, split=split)
     dossier = result.dossier
     if options.save_product is not None:
-        released = result.product or _trained_again(trainer, split, options)
+        released = result.product or _trained_again(trainer, split, options, plan)
         if released is not None:
             save_product(options.save_product, released, dossier.provenance)
             dossier = bound_to_product(dossier, options.save_product)
@@ -206,17 +207,28 @@ def _watched(product: Path | None) -> Identification | None:
 
 
 def _trained_again(
-    trainer: Trainer | None, split: Split, options: AuditOptions
+    trainer: Trainer | None, split: Split, options: AuditOptions, plan: AuditPlan
 ) -> Product | None:
     """Return the product whose answers were kept, trained once more."""
     if trainer is None:
         return None
-    if not trainer.repeatable:
+    if plan.cleaned or not trainer.repeatable:
+        secret = "what was moved when it was cleaned" if plan.cleaned else "its noise"
         raise InvalidInput(
-            "the product of the interrupted audit cannot be trained again, because its noise was secret; audit into another folder with "
+            f"the product of the interrupted audit cannot be trained again, because {secret} was secret; audit into another folder with "
             "--out to train and save a new one."
         )
     return as_product(trainer.train(split.defender, seed=train_seed(options.seed)))
+
+
+def _is_cleaned(options: AuditOptions, trainer: Trainer | None, split: Split) -> bool:
+    """Whether the product is cleaned before it is attacked: if it is trained here to be saved, and has no guarantee.
+
+    Cleaning looks at the records once more, which a guarantee does not cover.
+    """
+    if options.as_is or options.save_product is None or options.product is not None:
+        return False
+    return trainer is not None and trainer.guarantee(len(split.defender)) is None
 
 
 def _product(

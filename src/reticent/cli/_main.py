@@ -14,6 +14,7 @@ import typer
 from reticent._visible import visible
 from reticent.cli._options import (
     AuditOptions,
+    CleanOptions,
     IdentifyOptions,
     KeyOptions,
     PlanOptions,
@@ -129,6 +130,7 @@ _command("audit", AuditOptions, "reticent.cli._audit:run")
 _command("plan", PlanOptions, "reticent.cli._plan:run")
 _command("train", TrainOptions, "reticent.cli._train:run")
 _command("identify", IdentifyOptions, "reticent.cli._identify:run")
+_command("clean", CleanOptions, "reticent.cli._clean:run")
 _command("report", ReportOptions, "reticent.cli._report:run")
 _command("policy", PolicyOptions, "reticent.cli._policy:run")
 _command("verify", VerifyOptions, "reticent.cli._verify:run")

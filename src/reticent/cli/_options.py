@@ -12,6 +12,7 @@ import typer
 
 __all__ = [
     "AuditOptions",
+    "CleanOptions",
     "IdentifyOptions",
     "KeyOptions",
     "PlanOptions",
@@ -142,7 +143,11 @@ class AuditOptions:
         None, help="Write individual risk to this file. SENSITIVE."
     )
     save_product: Path | None = option(
-        None, help="Save the trained product to this folder."
+        None,
+        help="Save the trained product to this folder; what its file tells of single people is cleaned out before it is attacked.",
+    )
+    as_is: bool = option(
+        False, "--as-is", help="Save and attack the product as it was trained."
     )
     by: str = option("", help="Who runs the audit, for the dossier.")
     seed: int = option(0, help="For split, training and attacks.", min=0)
@@ -283,6 +288,33 @@ class IdentifyOptions:
     out: Path = option(Path("reticent-identify"), help="Folder for the report.")
     seed: int = option(0, help="For split, coins, batches and noise.", min=0)
     effort: WorkerOptions
+    json: bool = option(False, "--json", help="Print the result as JSON, nothing else.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleanOptions:
+    """Make a product whose file holds less about its members, and which answers them as before.
+
+    Exit status: 0 all that was found is cleaned, 1 something is still found, 2 wrong usage or bad input.
+    """
+
+    product: Path = argument(help="A folder with a product, or a .skops file.")
+    table: Path | None = option(
+        None,
+        help="The table that it was trained on: CSV, CSV.gz or Parquet; without it the built-in one.",
+    )
+    target: str | None = option(None, help="Column the product predicts.")
+    unit: str | None = option(None, help="Column naming the person a row belongs to.")
+    part: str | None = option(None, help="Column with defender, reserved, auxiliary.")
+    schema: Path | None = option(None, help="Columns declared in TOML.")
+    group: str | None = option(
+        None, help="Column with subgroups, if the audit that saved the product had one."
+    )
+    trust: list[str] | None = option(None, help="A type in the product you vouch for.")
+    out: Path = option(Path("reticent-cleaned"), help="Folder for the new product.")
+    seed: int = option(
+        0, help="For the reader, never for what is moved at random.", min=0
+    )
     json: bool = option(False, "--json", help="Print the result as JSON, nothing else.")
 
 

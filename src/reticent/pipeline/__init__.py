@@ -9,6 +9,7 @@ from reticent.pipeline._bind import (
 )
 from reticent.pipeline._canaries import OneRunAudit, audit_in_one_run
 from reticent.pipeline._case import divide, train_seed
+from reticent.pipeline._clean import CleanResult, clean
 from reticent.pipeline._derive import Derived, derive_again
 from reticent.pipeline._identify import WatchPlan, run_identification
 from reticent.pipeline._input import must_be_writable, table_of
@@ -43,6 +44,7 @@ __all__ = [
     "SIZES",
     "AuditPlan",
     "AuditResult",
+    "CleanResult",
     "Derived",
     "Dissimilar",
     "LargestGradient",
@@ -59,6 +61,7 @@ __all__ = [
     "audit_in_one_run",
     "audit_outputs",
     "bound_to_product",
+    "clean",
     "default_network",
     "derive_again",
     "divide",

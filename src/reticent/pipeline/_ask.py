@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent.audits import Answers
-from reticent.data import Finding, Severity
+from reticent.data import Finding, Severity, Table
 from reticent.pipeline._case import Case, train_seed
-from reticent.product import Product, as_product
+from reticent.pipeline._clean import secret
+from reticent.product import Product, as_product, clean_product
 from reticent.run import Run
 
 __all__ = ["Null", "ask_null", "ask_product", "training_findings"]
@@ -60,12 +61,26 @@ def ask_product(case: Case, run: Run) -> tuple[Answers, Product | None]:
         )
         # Only the training is timed, not the queries: pool and insider plan their trainings by it.
         seconds = time.perf_counter() - started
+        notes: tuple[str, ...] = ()
+        if plan.cleaned:
+            product, note = _cleaned(product, case.split.defender)
+            notes = (note,)
         trained.append(product)
-        return replace(case.kind.ask(product, case.both), seconds=seconds)
+        answers = case.kind.ask(product, case.both)
+        return replace(answers, seconds=seconds, warnings=(*notes, *answers.warnings))
 
     answers = run.keep("answers", Answers, train_and_ask, depends=case.content)
     run.tell("training the product", 1, 2)
     return answers, plan.product or (trained[0] if trained else None)
+
+
+def _cleaned(product: Product, members: Table) -> tuple[Product, str]:
+    """Return the product without what its file need not tell, and what was done in one sentence."""
+    cleaned = clean_product(product, members, rng=secret())
+    done = "; ".join(str(entry) for entry in cleaned.done) or "nothing"
+    kept = "; ".join(str(entry) for entry in cleaned.kept)
+    note = f"the product was cleaned before it was attacked ({done}), and {cleaned.changed}"
+    return cleaned.product, note + (f"; could not be cleaned: {kept}" if kept else "")
 
 
 def training_findings(answers: Answers) -> tuple[Finding, ...]:

@@ -34,6 +34,9 @@ class AuditPlan:
         A product made elsewhere; None to train one on the defender's part.
     product_content : Content
         Content of that product, which is part of the key of every stored stage.
+    cleaned : bool
+        Whether the product that is trained is cleaned by :func:`reticent.product.clean_product` before it is asked and attacked, so that what
+        is audited is what would be released.
     answers_only : bool
         Whether there is neither, but only answers saved before.
     policy : Policy
@@ -80,6 +83,7 @@ class AuditPlan:
     trainer: Trainer | None
     product: Product | None = None
     product_content: Content = Content(())  # noqa: RUF009 (it is frozen)
+    cleaned: bool = False
     answers_only: bool = False
     policy: Policy = field(default_factory=lambda: read_policy("default"))
     attacks: tuple[Attack, ...] | None = None
@@ -104,6 +108,11 @@ class AuditPlan:
         if self.trainer is None and self.product is None and not self.answers_only:
             raise InvalidInput(
                 "there is neither a trainer nor a product, so there is nothing to audit; pass one of them."
+            )
+        if self.cleaned and self.product is not None:
+            raise InvalidInput(
+                "a product made elsewhere cannot be cleaned by its audit, because the file that is released would be another one; clean it "
+                "with reticent.clean first, and audit what comes of it."
             )
         if self.rounds < 1:
             raise InvalidInput(f"rounds must be at least 1, got {self.rounds}.")

@@ -36,10 +36,17 @@ from reticent.product._regressor import (
     declares_quantity,
 )
 from reticent.product._store import (
+    PRODUCT_FILES,
     load_product,
     predicts_quantity,
     product_content,
     save_product,
+)
+from reticent.product.clean import (
+    AnswerChange,
+    Cleaned,
+    answer_change,
+    clean_product,
 )
 from reticent.product.contents import Contents, contents_of, read_contents
 from reticent.product.internals import Internals
@@ -48,7 +55,10 @@ from reticent.product.stages import Stage, Staged, Stages
 
 __all__ = [
     "MISSING_CATEGORY",
+    "PRODUCT_FILES",
     "SMALLEST_GROUP",
+    "AnswerChange",
+    "Cleaned",
     "ClosedProduct",
     "Contents",
     "Departure",
@@ -70,8 +80,10 @@ __all__ = [
     "Trainer",
     "Watchable",
     "Words",
+    "answer_change",
     "answers_of",
     "as_product",
+    "clean_product",
     "contents_of",
     "declares_class",
     "declares_quantity",

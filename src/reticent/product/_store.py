@@ -29,12 +29,14 @@ from reticent.product._regressor import (
 from reticent.run import Content, content_of, open_folder
 
 __all__ = [
+    "PRODUCT_FILES",
     "load_product",
     "predicts_quantity",
     "product_content",
     "save_product",
 ]
 
+# Names of the file of a product in its folder.
 PRODUCT_FILES = (NETWORK_FILE, MODEL_FILE)
 # A skops file is an archive: what it unpacks to must stay in proportion to the file, or be of moderate size at all.
 MOST_UNPACKED, MOST_EXPANSION = 1024**3, 20

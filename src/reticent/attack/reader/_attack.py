@@ -20,9 +20,9 @@ from reticent.product import OpenedFile
 
 __all__ = ["Evidence", "Reader", "evidence_of"]
 
-# It learns from single records and six numbers, as the other learned attacks do from answers.
+# It learns from single records and eleven numbers, as the other learned attacks do from answers.
 SMALL = Boosting(steps=60, rate=0.08, leaves=8, leaf_share=0.01, leaf_rows=10)
-# Records to learn from; more change nothing that six numbers could show.
+# Records to learn from; more change nothing that eleven numbers could show.
 MOST_ROWS = 40_000
 
 
@@ -37,12 +37,13 @@ class Reader:
       scaled and shifted; nearly equal rows by their distance;
     - values, texts and tokens that fewer than ``smallest_group`` people share;
     - borders of bins and thresholds of trees, which lie halfway between two members: :math:`x_a + x_b = 2t`;
+    - thresholds by their distance, because no member lies between a threshold and the ends of its gap, wherever in it the threshold stands;
     - leaves of trees, by the room that they have for the candidates in them, and by answers that are a record's own target.
 
     Each place of the file gives every record a category. What a category tells about membership is learned from the tags of other people and
     never from the record's own: the log ratio of the shares of members and of non-members in it. Coincidences of coarse tables befall both
     alike and cancel. Of places that tell members from non-members in the training folds (at a joint chance of ``false_alarm``), the
-    best ``most_cells`` are added; the six numbers of a forest are combined by boosted trees.
+    best ``most_cells`` are added; the eleven numbers of a forest are combined by boosted trees.
 
     Parameters
     ----------

@@ -3,10 +3,15 @@
 CART puts a threshold halfway between two neighbouring values of its records, :math:`t = (x_a + x_b) / 2`. So among the records that reach
 a node, two with :math:`x_a + x_b = 2t` were very likely in it, and one strictly between them was not. A leaf says how many records of
 which class it holds; if as many candidates end there as it holds, all of them are members.
+
+A threshold that was moved at random inside its gap (:func:`reticent.product.clean_product`) is no midpoint any more. Yet no member lies between it and the ends of
+that gap, while other people do. So how far records lie from the thresholds that they meet still tells something.
 """
 
+import warnings
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +37,8 @@ BINS = 10
 LEAST_GAIN = 0.999  # of a record that alone has the value beside a threshold
 # A leaf's mean is a record's own target if they differ by less than this part of the targets' spread.
 SAME_TARGET = 1e-7
+# Logarithms of distances, in standard deviations of the column: nothing is nearer than the first, and without a threshold it is the second.
+CLOSE, FAR = 1e-9, 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,9 +49,10 @@ class TreeEvidence:
     ----------
     place : str
         Where in the file.
-    inputs : array of float, shape (n, 6)
-        Mean and largest gain from pairs, share of trees with a gap, mean and smallest share of a leaf's room, and share of leaves that
-        answer the record's own target.
+    inputs : array of float, shape (n, 11)
+        Mean and largest gain from pairs, share of trees with a gap, mean and smallest share of a leaf's room, share of leaves that
+        answer the record's own target; mean and spread over trees of the distance to the nearest threshold on the way, mean of the
+        distances to all of them, and how often and how far from the middle thresholds have the record as their neighbour.
     cells : tuple of Cell
         The same in bins.
     """
@@ -85,10 +93,11 @@ def _evidence(
     n = len(file)
     pair, largest, gap, room, match = (np.zeros(n) for _ in range(5))
     least_room = np.ones(n)
+    distances = Distances(n)
     # Trees of one place are of one library, and so of one precision.
     seen = Seen.of(stage.matrix, single=trees[0].single, strict=trees[0].strict)
     for tree in trees:
-        gains, gaps, node = _walk(tree, seen)
+        gains, gaps, node = _walk(tree, seen, distances)
         pair += gains
         largest = np.maximum(largest, gains)
         gap += gaps > 0
@@ -98,7 +107,10 @@ def _evidence(
         match += matches
     count = len(trees)
     inputs = np.column_stack(
-        [pair / count, largest, gap / count, room / count, least_room, match / count]
+        [
+            *(pair / count, largest, gap / count, room / count, least_room),
+            *(match / count, *distances.summary()),
+        ]
     )
     found = (largest >= LEAST_GAIN) | (match > 0)
     cells = []
@@ -137,6 +149,15 @@ class Seen:
     unit: NDArray[np.float64]
     grid: NDArray[np.int64]
     at: NDArray[np.int64]
+
+    @cached_property
+    def spread(self) -> NDArray[np.float64]:
+        """Standard deviation of each column without its missing values, or 1."""
+        finite = np.where(np.isfinite(self.matrix), self.matrix, np.nan)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of columns without values
+            spread = np.nanstd(finite, axis=0)
+        return np.where(np.isfinite(spread) & (spread > 0), spread, 1.0)
 
     @classmethod
     def of(cls, matrix: NDArray[np.float64], *, single: bool, strict: bool) -> "Seen":
@@ -202,8 +223,62 @@ def _stage_of(trees: list[Tree], stages: tuple[Stage, ...]) -> Stage | None:
     return None if best is None else stages[best[2]]
 
 
+class Distances:
+    """How far records lie from the thresholds that they meet, summed up over trees.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.trees = 0
+        self.nearest, self.squares, self.mean = (np.zeros(n) for _ in range(3))
+        self.times, self.off = np.zeros(n), np.zeros(n)
+        self._begin(n)
+
+    def _begin(self, n: int) -> None:
+        self._least, self._sum = np.full(n, FAR), np.zeros(n)
+        self._met = np.zeros(n, dtype=np.int64)
+
+    def add(self, level: "Level", spread: NDArray[np.float64]) -> None:
+        """Add the nodes of one depth."""
+        apart = np.abs(level.x - level.t) / spread[level.feature]
+        known = np.isfinite(apart)
+        rows, log = level.rows[known], np.log(apart[known] + CLOSE)
+        self._least[rows] = np.minimum(self._least[rows], log)
+        self._sum[rows] += log
+        self._met[rows] += 1
+        low, high = np.full(level.nodes, -np.inf), np.full(level.nodes, np.inf)
+        below, above = known & level.left, known & ~level.left
+        np.maximum.at(low, level.node[below], level.x[below])
+        np.minimum.at(high, level.node[above], level.x[above])
+        a, b = low[level.node], high[level.node]
+        beside = ((level.x == a) | (level.x == b)) & np.isfinite(a) & np.isfinite(b)
+        a, b, t = a[beside], b[beside], level.t[beside]
+        self.times[level.rows[beside]] += 1
+        self.off[level.rows[beside]] += np.abs((t - a) / (b - a) - 0.5)
+
+    def next_tree(self) -> None:
+        """Sum up the tree that was walked, and begin with another one."""
+        self.trees += 1
+        self.nearest += self._least
+        self.squares += self._least**2
+        self.mean += self._sum / np.maximum(self._met, 1)
+        self._begin(len(self.mean))
+
+    def summary(self) -> tuple[NDArray[np.float64], ...]:
+        """Return five numbers per record."""
+        trees = max(self.trees, 1)
+        nearest = self.nearest / trees
+        spread = np.sqrt(np.maximum(self.squares / trees - nearest**2, 0.0))
+        off = self.off / np.maximum(self.times, 1)
+        return nearest, spread, self.mean / trees, self.times / trees, off
+
+
 def _walk(
-    tree: Tree, seen: Seen
+    tree: Tree, seen: Seen, distances: Distances | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
     """Lead all records down a tree; return the gain of each from pairs, the gaps it lies in, and the node where it ends.
 
@@ -214,6 +289,7 @@ def _walk(
     node = np.zeros(n, dtype=np.int64)
     rows, here = np.arange(n), node
     goes_on = (tree.left >= 0) & (tree.features >= 0)
+    spread = seen.spread
     for _ in range(DEEPEST):
         inner = goes_on[here]
         rows, here = rows[inner], here[inner]
@@ -234,11 +310,15 @@ def _walk(
             left=goes_left & np.isfinite(x) & np.isfinite(t),
             nodes=len(tree.left),
         )
+        if distances is not None:
+            distances.add(level, spread)
         gain, gap = level.pairs(seen)
         gains[rows] += gain
         gaps[rows] += gap
         here = np.where(goes_left, tree.left[here], tree.right[here])
         node[rows] = here
+    if distances is not None:
+        distances.next_tree()
     return gains, gaps, node
 
 
