@@ -66,5 +66,5 @@ def test_names_become_code_in_one_place():
         "_verb.py",  # its own packages
         "cli/_main.py",  # its own commands
         "run/_own.py",  # what the user names
-        "train/spec.py",  # classes of scikit-learn and XGBoost, for what the user names
+        "train/_estimators.py",  # classes of known libraries, for what the user names
     }

@@ -79,12 +79,15 @@ def check(done, folder, *, words=None, statuses=(2,)):
     for stream in (done.stdout, done.stderr):
         assert all(c.isprintable() or c in "\n\t" for c in stream)
     if done.returncode == 2:
-        assert len(done.stderr.strip().splitlines()) == 1
-        assert done.stderr.startswith("error: ")
-        assert words is None or words in done.stderr
+        # What was read stands before it, one line per stage or finding.
+        *before, error = done.stderr.strip().splitlines()
+        assert not [line for line in before if line.startswith("error")]
+        assert error.startswith("error: ")
+        assert words is None or words in error
 
 
 AUDIT = ["audit", *TABLE, "--product", "product", *QUICK]
+CLEAN = ["clean", "product", "--table", *TABLE]
 IDENTIFY = ["identify", *TABLE, "--product", "product", "--runs", "2", "--workers", "1"]
 
 
@@ -348,6 +351,15 @@ def test_a_hostile_file_is_refused_by_an_audit(folder, number):
     check(run(*AUDIT, folder=folder), folder)
 
 
+@pytest.mark.parametrize("number", range(0, 23, 3))
+def test_a_hostile_file_is_refused_by_cleaning(folder, number):
+    name, content = list(hostile_files(folder / "marker"))[number]
+    (folder / "product" / "product.skops").unlink()
+    (folder / "product" / name).write_bytes(content)
+    check(run(*CLEAN, folder=folder), folder)
+    assert not (folder / "reticent-cleaned").exists()
+
+
 def test_a_pipe_in_a_folder_is_not_waited_for(folder):
     os.mkfifo(folder / "product" / "endless")
     check(run(*AUDIT, folder=folder), folder, words="is no file")
@@ -517,7 +529,7 @@ def test_commands_that_read_no_product_import_nothing_of_the_folder(folder):
 
 def test_every_command_was_walked():
     """A command that is added must be given hostile files here as well."""
-    walked = {"audit", "plan", "train", "identify", "report", "policy", "verify", "key", "sign"}  # fmt: skip
+    walked = {"audit", "plan", "train", "identify", "report", "policy", "verify", "key", "sign", "clean"}  # fmt: skip
     assert {command.name for command in app.registered_commands} == walked
 
 

@@ -144,7 +144,7 @@ def test_the_binding_says_when_by_whom_and_what_for(place):
     assert binding.reticent == reticent.__version__
     assert binding.policy == policy_digest(read_policy("default"))
     assert binding.table.startswith("hmac-sha256:")
-    assert binding.access == (Access.QUERIES,)
+    assert binding.access == (Access.QUERIES, Access.FILE)
     assert "Ada" in (place / "audit" / "report.html").read_text()
 
 

@@ -113,7 +113,7 @@ def test_numbers_of_the_page_are_those_of_the_dossier(dossier, page):
         assert f">{found.auc}</td>" in text
         assert f"{found.lowest:.3f} to {found.highest:.3f}" in text
         for tpr in found.tpr:
-            assert f"<td>{tpr}</td>" in text
+            assert f">{tpr}</td>" in text
     for quantile in evidence.pool.losses:
         assert f"below {quantile.loss}" in text
     for each in evidence.pool.convergence:

@@ -4,13 +4,12 @@ import json
 import sys
 from dataclasses import asdict
 
-from rich.console import Console
-
 from reticent.cli._common import read_subject
 from reticent.cli._options import CleanOptions, TableOptions
 from reticent.evidence import Estimate
 from reticent.pipeline import CleanResult, clean
 from reticent.product import predicts_quantity
+from reticent.report import Screen
 
 __all__ = ["run"]
 
@@ -25,6 +24,7 @@ def run(options: CleanOptions) -> int:
             unit=options.unit,
             part=options.part,
             schema=options.schema,
+            drop=options.drop,
         ),
         group=options.group,
         quantity=predicts_quantity(options.product, trust=trust),
@@ -40,7 +40,7 @@ def run(options: CleanOptions) -> int:
 
 
 def _print(result: CleanResult, options: CleanOptions) -> None:
-    console = Console(highlight=False, markup=False)
+    console = Screen(markup=False)
     cleaned = result.cleaned
 
     def say(text: str, indent: str = "  ") -> None:

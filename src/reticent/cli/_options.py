@@ -307,6 +307,7 @@ class CleanOptions:
     unit: str | None = option(None, help="Column naming the person a row belongs to.")
     part: str | None = option(None, help="Column with defender, reserved, auxiliary.")
     schema: Path | None = option(None, help="Columns declared in TOML.")
+    drop: list[str] | None = option(None, help="Column to leave out; may be repeated.")
     group: str | None = option(
         None, help="Column with subgroups, if the audit that saved the product had one."
     )

@@ -94,7 +94,7 @@ def found_beyond_chance(
     --------
     >>> place = FoundInFile(place="_fit_X", stage="records", members=600, nonmembers=0)
     >>> print(found_beyond_chance(place, members=600, nonmembers=600, level=0.95))
-    600 [592, 600]
+    600 [591.27, 600]
     """
     each = (1 + level) / 2  # two intervals hold together
     inside = clopper_pearson(at.members, members, level=each)

@@ -24,6 +24,7 @@ from reticent.product import (
     Provenance,
     answer_change,
     clean_product,
+    is_trained_on,
     load_product,
     open_file,
     save_product,
@@ -166,7 +167,7 @@ def _read(file: OpenedFile, sides: Sides, seed: int) -> Estimate:
 def _split(table: Table, provenance: Provenance, name: str) -> Split:
     if table.parts is not None:
         return divide(table, seed=0)
-    if provenance.data_fingerprint == table.fingerprint and provenance.seed is not None:
+    if provenance.seed is not None and is_trained_on(provenance, table):
         return divide(table, seed=provenance.seed)
     raise InvalidSplit(
         f"it is not known which rows of the table {name} was trained on, so nobody can be called a member; mark them in a column with "

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from reticent.data import Finding, Severity, Table
+from reticent.data import Finding, Severity
 from reticent.errors import OutputRefused
 from reticent.pipeline._ask import Null
 from reticent.pipeline._case import Case, train_seed
@@ -33,7 +33,7 @@ class Files:
 def open_files(case: Case, product: Product | None, null: Null, run: Run) -> Files:
     """Lay the file of the product, and that of the control, beside the records in question.
 
-    A product whose answers were kept by an interrupted run is trained again, if that gives the same product.
+    What an interrupted run has read is kept.
 
     Parameters
     ----------
@@ -46,33 +46,46 @@ def open_files(case: Case, product: Product | None, null: Null, run: Run) -> Fil
     run : Run
         Seed and progress.
     """
-    trainer = case.plan.trainer
-    can_train = trainer is not None and trainer.repeatable
-    if product is None and can_train:
-        assert trainer is not None
-        seed = train_seed(run.seed)
-        product = as_product(trainer.train(case.split.defender, seed=seed))
-    if product is None:
-        return Files(
-            findings=(_unread("its answers were kept, but its noise was secret"),)
-        )
     try:
-        file = open_file(product, case.both)
+        file = run.keep(
+            "file",
+            OpenedFile,
+            lambda: open_file(_product(case, product, run), case.both),
+            depends=case.content,
+        )
         if null.rows is not None:
             return Files(product=file, unrelated=file.take(null.rows))
-        return Files(product=file, unrelated=_unrelated(case, null, run, case.both))
+        control = run.keep(
+            "control-file",
+            OpenedFile,
+            lambda: open_file(_control(case, null, run), case.both),
+            depends=case.content,
+        )
+        return Files(product=file, unrelated=control)
     except OutputRefused as refusal:
         return Files(findings=(_unread(str(refusal).rstrip(".")),))
 
 
-def _unrelated(case: Case, null: Null, run: Run, table: Table) -> OpenedFile:
-    """Return the file of a product trained on other people."""
-    control = null.product
-    if control is None:
-        trainer, auxiliary = case.plan.trainer, case.split.auxiliary
-        assert trainer is not None and auxiliary is not None, "it was trained before"  # noqa: PT018
-        control = as_product(trainer.train(auxiliary, seed=run.seed_for("control")))
-    return open_file(control, table)
+def _product(case: Case, product: Product | None, run: Run) -> Product:
+    """Return the product; one whose answers alone were kept is trained again, if that gives the same product."""
+    if product is not None:
+        return product
+    trainer = case.plan.trainer
+    if trainer is None or not trainer.repeatable or case.plan.cleaned:
+        raise OutputRefused(
+            "the answers of an interrupted audit were kept, but the same product cannot be made again"
+        )
+    return as_product(trainer.train(case.split.defender, seed=train_seed(run.seed)))
+
+
+def _control(case: Case, null: Null, run: Run) -> Product:
+    """Return a product trained on other people."""
+    if null.product is not None:
+        return null.product
+    trainer, auxiliary = case.plan.trainer, case.split.auxiliary
+    assert trainer is not None, "it has trained the control before"
+    assert auxiliary is not None, "the control was trained on it"
+    return as_product(trainer.train(auxiliary, seed=run.seed_for("control")))
 
 
 def _unread(why: str) -> Finding:

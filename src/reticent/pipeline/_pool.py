@@ -158,13 +158,7 @@ def choose_pool(case: Case, answers: Answers, run: Run) -> PoolSize:
             forecasts=tuple(size(models) for models in FORECAST_SIZES),
         )
 
-    effort = run.effort
-    chosen = run.keep(
-        "pool/size",
-        PoolSize,
-        choose,
-        depends=case.content + content_of(effort.minutes, effort.memory),
-    )
+    chosen = run.keep("pool/size", PoolSize, choose, depends=case.content)
     run.say(chosen.sentence())
     return chosen
 

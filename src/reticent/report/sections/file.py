@@ -9,7 +9,7 @@ from reticent.evidence import FileEvidence, FoundInFile
 from reticent.report._dossier import Dossier
 from reticent.report._markup import block, lead, listed, table, wrapped
 from reticent.report._terminal import grid, paragraph, stack
-from reticent.report.words import plain
+from reticent.report.words import plain, whole
 
 __all__ = ["FileSection"]
 
@@ -79,7 +79,7 @@ def _words(dossier: Dossier, file: FileEvidence) -> list[str]:
     )
     if reader is not None:
         words.append(
-            f"Judged like any other attack, '{plain(reader.name)}' tells members from non-members with an LTU accuracy of {reader.auc}."
+            f"Judged like any other attack, '{plain(reader.name)}' tells members from non-members with an LTU accuracy of {whole(reader.auc)}."
         )
     return words
 

@@ -18,7 +18,7 @@ from reticent.report._terminal import Fitting, grid, on_two_lines, paragraph, st
 from reticent.report.plots import interval, interval_row, reach, row_name, rows_plot
 from reticent.report.sections.bound import BOUND_KEY, bound_words, bounds, draw_bound
 from reticent.report.svg import LANE, Plot
-from reticent.report.words import p_words, plain
+from reticent.report.words import p_words, plain, whole
 
 __all__ = [
     "GroupsSection",
@@ -113,7 +113,7 @@ def worst_off_words(evidence: Evidence) -> str:
     worst, best = by_privacy[0], by_privacy[-1]
     if worst is best:
         return ""
-    words = f"Worst off is '{worst.name}' with a privacy score of {worst.privacy}; best off is '{best.name}' with {best.privacy}."
+    words = f"Worst off is '{worst.name}' with a privacy score of {whole(worst.privacy)}; best off is '{best.name}' with {whole(best.privacy)}."
     if worst.privacy.high < best.privacy.low:
         return words
     return f"{words} Their intervals overlap, so this product does not show that they differ."

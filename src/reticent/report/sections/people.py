@@ -11,7 +11,7 @@ from reticent.report._markup import block, card, heading, key, lead, table, two
 from reticent.report._terminal import paragraph
 from reticent.report.plots import UNIT_TICKS, fill_histogram, histogram_plot
 from reticent.report.svg import Axis, Plot
-from reticent.report.words import p_words, percent, plain
+from reticent.report.words import p_words, percent, plain, whole
 
 __all__ = [
     "PeopleSection",
@@ -94,7 +94,7 @@ def naming_words(evidence: Evidence) -> list[str]:
         one_in = naming.population / evidence.members
         words.append(
             f"If one in {one_in:,.3g} people is in the table, a person pointed out at {percent(naming.fpr)} false alarms is a member with "
-            f"probability {naming.predictive_value}."
+            f"probability {whole(naming.predictive_value)}."
         )
     return words
 
