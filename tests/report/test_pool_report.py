@@ -125,8 +125,8 @@ def test_numbers_of_the_page_are_those_of_the_dossier(dossier, page):
         assert f"chance alone shows {case.bias:.3f}" in drawn["plot-worst-case"]
     assert str(evidence.subgroup_aware) in drawn["plot-worst-case"]
     for group in evidence.groups:
-        row = f"<td>{group.vulnerability}</td><td>{group.worst_case}</td>"
-        assert row in text
+        assert f">{group.vulnerability}</td><td data-head=" in text
+        assert f">{group.worst_case}</td></tr>" in text
     for spread in evidence.pool.disparity.groups:
         assert f"{spread.name}, mean: {spread.vulnerability}" in drawn["plot-vulnerability"]  # fmt: skip
         assert f"the median at {spread.box.median:.3f}" in drawn["plot-vulnerability"]
