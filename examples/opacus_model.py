@@ -12,7 +12,13 @@ from torch.utils.data import DataLoader, TensorDataset
 from reticent.account import Relation
 from reticent.data import builtin_table
 from reticent.pipeline import divide, report_observed
-from reticent.product import Encoder, Provenance, save_product, versions
+from reticent.product import (
+    Encoder,
+    Provenance,
+    save_product,
+    table_digest,
+    versions,
+)
 from reticent.report import refuted_sentence, save_identification
 from reticent.train import claim_of_opacus, product_of_module
 from reticent.train.private.observer import OpacusObserver
@@ -66,7 +72,7 @@ for caveat in claim.caveats:
 product = product_of_module(module, table, centre=CENTRE, scale=SCALE)
 provenance = Provenance(
     recipe=f"Opacus {opacus.__version__}",
-    data_fingerprint=table.fingerprint,
+    data_fingerprint=table_digest(table),
     seed=SEED,
     classes=table.classes,
     versions=versions(),

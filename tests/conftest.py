@@ -10,6 +10,16 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def owner(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path, None, None]:
+    """A folder for the owner's key, so that tests neither read nor write that of whoever runs them; and a clock that stands still."""
+    folder = tmp_path_factory.mktemp("owner")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RETICENT_HOME", str(folder))
+        patch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+        yield folder
+
+
 @pytest.fixture
 def seed() -> int:
     """Seed of statistical tests; another one with RETICENT_TEST_SEED."""

@@ -53,7 +53,8 @@ def test_the_command_line_example_is_five_lines_and_runs(tmp_path):
             timeout=300,
         )
         assert done.returncode in (0, 1, 3), done.stderr
-        assert done.stderr == ""
+        said = done.stderr.splitlines()
+        assert not [s for s in said if s.startswith(("error", "warning"))]
     assert (tmp_path / "first" / "report.html").stat().st_size > 10_000
     assert (tmp_path / "second" / "dossier.json").is_file()
 

@@ -16,7 +16,7 @@ EXTRAS = PROJECT["optional-dependencies"]
 CORE = [Requirement(line) for line in PROJECT["dependencies"]]
 RUNTIME = CORE + [
     Requirement(line)
-    for name in ("compiled", "torch", "xgboost")
+    for name in ("catboost", "compiled", "lightgbm", "sign", "torch", "xgboost")
     for line in EXTRAS[name]
 ]
 DEV = [Requirement(line) for line in EXTRAS["dev"]]

@@ -8,9 +8,11 @@ if TYPE_CHECKING:
         audit,
         audit_in_one_run,
         audit_outputs,
+        clean,
         identify,
         plan,
         train,
+        verify,
     )
     from reticent.policy import read_policy
     from reticent.report import Dossier
@@ -61,6 +63,7 @@ __all__ = [
     "audit",
     "audit_in_one_run",
     "audit_outputs",
+    "clean",
     "identify",
     "plan",
     "read_policy",
@@ -70,6 +73,7 @@ __all__ = [
     "release_coordinates",
     "release_numbers",
     "train",
+    "verify",
 ]
 
 _HOMES = {
@@ -78,8 +82,10 @@ _HOMES = {
         "audit",
         "audit_in_one_run",
         "audit_outputs",
+        "clean",
         "identify",
         "plan",
+        "verify",
     ),
     "reticent.policy": ("read_policy",),
     "reticent.report": ("Dossier",),

@@ -203,5 +203,5 @@ def test_the_guide_names_every_option_of_every_command():
             for name in inspect.signature(command.callback).parameters
         ]
         assert f"reticent {command.name}" in text
-        options = [n for n in names if n not in ("table", "dossier", "name")]
+        options = [n for n in names if n not in ("table", "dossier", "file", "name")]
         assert [option for option in options if f"--{option}" not in text] == []

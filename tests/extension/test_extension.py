@@ -95,9 +95,10 @@ def test_an_attack_that_raises_makes_the_audit_inconclusive_and_does_not_end_it(
     """A depth-one tree on many records leaks nothing: released, if no attack fails."""
     X, y = make_classification(9000, n_features=6, flip_y=0.2, random_state=0)
     tree = DecisionTreeClassifier(max_depth=1)
-    calm = reticent.audit(tree, X, y, **QUICK)
+    plan = QUICK | {"pool": 8}
+    calm = reticent.audit(tree, X, y, **plan)
     assert calm.verdict == Verdict.RELEASE
-    failed = reticent.audit(tree, X, y, attacks=[Broken()], **QUICK)
+    failed = reticent.audit(tree, X, y, attacks=[Broken()], **plan)
     assert failed.verdict == Verdict.INCONCLUSIVE
     (failure,) = failed.evidence.failed
     assert (failure.name, failure.why) == ("broken", "KeyError")

@@ -40,7 +40,8 @@ def test_a_forest_that_overfits_is_refused_by_the_pool_and_by_its_errors(forest)
     dossier = result.dossier
     assert (dossier.kind, dossier.verdict) == ("regressor", Verdict.REFUSE)
     by_name = {attack.name: attack for attack in dossier.evidence.attacks}
-    assert set(by_name) == {"residual", "gap_t", "rmia_residual", "combined_residual"}
+    pooled = {"residual", "gap_t", "rmia_residual", "combined_residual"}
+    assert set(by_name) == pooled | {"reader"}
     for attack in by_name.values():
         assert attack.auc.low > 0.5
     # What compares with other models finds more than the error alone.
@@ -105,7 +106,7 @@ def test_without_a_pool_quantiles_stand_in():
     X, y = made(300)
     dossier = reticent.audit(Ridge(), X, y, pool=0, rounds=1, workers=1)
     names = [attack.name for attack in dossier.evidence.attacks]
-    assert names == ["residual", "quantile_residual"]
+    assert names == ["residual", "quantile_residual", "reader"]
 
 
 def test_a_saved_regression_model_is_audited_with_the_same_result(forest, tmp_path):

@@ -94,8 +94,8 @@ def test_a_plan_may_train_on_everything_with_seeded_noise(frame):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, "a plan has one target, but none is given"),
-        ({"belief": 0.9, "epsilon": 1.0}, "but belief and epsilon is given"),
+        ({}, "a plan has exactly one target, got none"),
+        ({"belief": 0.9, "epsilon": 1.0}, "got belief and epsilon"),
         ({"tpr": 0.1}, "add fpr"),
         ({"epsilon": 1.0, "delta": 0.0}, "no pure epsilon"),
     ],

@@ -10,6 +10,7 @@ from reticent.errors import InvalidPolicy
 from reticent.evidence import (
     AttackEvidence,
     Claim,
+    Epsilons,
     Estimate,
     Evidence,
     GroupEvidence,
@@ -69,6 +70,7 @@ def useful(low, value, high):
         definition="",
         baseline=0.2,
         baseline_words="",
+        gain=estimate(low, value, high),
         beside={},
     )
 
@@ -120,7 +122,7 @@ def test_release_when_every_limit_is_kept_with_confidence():
         (private(0.6, 0.7, 0.89), "privacy"),
         ({"tpr": estimate(0.02, 0.03, 0.05)}, "tpr"),
         ({"exposed": estimate(0.11, 0.2, 0.3)}, "exposed"),
-        ({"utility": useful(0.0, 0.05, 0.09)}, "utility"),
+        ({"utility": useful(0.0, 0.05, 0.09)}, "gain"),
     ],
 )
 def test_refuse_when_a_whole_interval_is_on_the_wrong_side(changes, name):
@@ -150,9 +152,7 @@ def test_inconclusive_when_an_interval_straddles_its_limit(changes):
 
 def test_inconclusive_says_how_many_records_would_settle_it():
     steps = verdict(private(0.85, 0.95, 1.0)).next_steps
-    assert steps == (
-        "About 20,000 members and as many non-members (now 5,000) would settle the privacy score.",
-    )
+    assert steps == ("About 40,000 rows (now 10,000) would settle the privacy score.",)
     steps = verdict(
         {"tpr": estimate(0.0, 0.001, 0.05), "members": 300, "nonmembers": 300}
     ).next_steps
@@ -220,6 +220,19 @@ def claim(epsilon, delta=0.0, relation=""):
     return {"claim": Claim(epsilon=epsilon, delta=delta, relation=relation)}
 
 
+def proven(epsilon):
+    """Return the epsilons of a training that nobody watched."""
+    nothing = Estimate(
+        value=0.0, low=0.0, high=float("inf"), level=0.95, method="not watched"
+    )
+    return {
+        "epsilons": Epsilons(
+            delta=1e-5, relation="add/remove", claimed=epsilon, claimed_by="its maker", proven=epsilon,
+            proven_by="its recipe", audited=nothing, ceiling=5.0, method="none",
+        )
+    }  # fmt: skip
+
+
 def test_claims_of_epsilon():
     assert verdict(**claim(3.0)).verdict == Verdict.RELEASE
     refuted = verdict(**claim(0.3))
@@ -233,7 +246,13 @@ def test_claims_of_epsilon():
     assert tiny.verdict == Verdict.REFUSE
     capped = with_limit("claimed_epsilon", at_most=2.0)
     assert verdict(policy=capped).verdict == Verdict.INCONCLUSIVE
-    assert verdict(policy=capped, **claim(1.0)).verdict == Verdict.RELEASE
+    # A claim alone keeps no limit; one that was worked out from the recipe does, and a larger proven one breaks it.
+    said = verdict(policy=capped, **claim(1.0))
+    assert said.verdict == Verdict.INCONCLUSIVE
+    assert any("nothing here proves it" in reason for reason in said.reasons)
+    assert (
+        verdict(policy=capped, **claim(1.0), **proven(1.0)).verdict == Verdict.RELEASE
+    )
     assert verdict(policy=capped, **claim(8.0)).verdict == Verdict.REFUSE
 
 

@@ -58,9 +58,13 @@ def fitted(estimator):
         "sklearn.calibration.CalibratedClassifierCV()",
         "sklearn.ensemble.StackingClassifier([('a', sklearn.naive_bayes.GaussianNB())])",
         "xgboost.XGBClassifier(n_estimators=5)",
+        "lightgbm.LGBMClassifier(n_estimators=5)",
+        "catboost.CatBoostClassifier(iterations=5)",
     ],
 )
 def test_product_comes_back_with_its_answers_and_its_origin(tmp_path, recipe):
+    if recipe.startswith(("lightgbm", "catboost")):
+        pytest.importorskip(recipe.partition(".")[0])
     product = parse_trainer(recipe).train(TABLE, seed=3)
     provenance = Provenance(
         recipe=recipe,

@@ -9,10 +9,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import made
 
+from reticent._codec import encode
 from reticent.errors import InvalidInput
 from reticent.evidence import Outcome
 from reticent.report import Dossier, read_identification, render_html, render_text
-from reticent.report.codec import encode
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_limits_and_statements_are_rebuilt_from_the_checks(old, dossier):
 def test_a_converted_dossier_is_written_as_version_3_and_says_the_same(dossier):
     again = Dossier.from_json(dossier.to_json())
     assert again == dossier
-    assert json.loads(dossier.to_json())["schema"] == "reticent-dossier-3"
+    assert json.loads(dossier.to_json())["schema"] == "reticent-dossier-4"
     assert render_html(again) == render_html(dossier)
     assert render_text(again) == render_text(dossier)
 

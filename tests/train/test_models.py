@@ -17,6 +17,7 @@ from xgboost import XGBClassifier
 
 from reticent.data import ColumnKind, Schema, Split, builtin_table, table_from_frame
 from reticent.errors import InvalidPredictions, TrainerFailed
+from reticent.product import Encoder
 from reticent.run import stream
 from reticent.testing import check_trainer
 from reticent.train import EstimatorTrainer, standard_preprocessing
@@ -75,21 +76,20 @@ def test_trainer_that_learns_nothing_breaks_the_contract():
 def test_preprocessing_learns_from_the_defender_alone():
     split = Split.by_unit(mixed_table(), rng=stream(0, "split"))
     fitted = train(LogisticRegression(), split.defender).estimator
-    imputer, scaler = [
+    scaler, imputer = [
         step for _, step in fitted["prepare"].named_transformers_["numeric"].steps
     ]
     own = split.defender.features["age"]
-    assert imputer.statistics_[0] == own.median()
-    filled = own.fillna(own.median())
-    assert scaler.mean_[0] == pytest.approx(filled.mean())
-    assert scaler.scale_[0] == pytest.approx(filled.std(ddof=0))
+    assert imputer.statistics_[0] == 0
+    assert scaler.mean_[0] == pytest.approx(own.mean())
+    assert scaler.scale_[0] == pytest.approx(own.std(ddof=0))
     everyone = mixed_table().features["age"]
-    assert scaler.mean_[0] != pytest.approx(everyone.fillna(everyone.median()).mean())
+    assert scaler.mean_[0] != pytest.approx(everyone.mean())
 
 
 def test_preprocessing_of_each_kind():
     table = mixed_table()
-    prepare = standard_preprocessing(table.schema).fit(table.features)
+    prepare = standard_preprocessing(table).fit(table.features)
     names = list(prepare.get_feature_names_out())
     assert names == [
         "numeric__age",
@@ -118,12 +118,58 @@ def test_column_without_any_value_is_no_failure():
     assert np.array_equal(p.argmax(axis=1), table.target)
 
 
-def test_rare_categories_share_one_column():
-    codes = [f"code {k}" for k in range(200)] * 2
+def test_categories_beyond_the_most_frequent_get_no_column():
+    codes = [f"code {k}" for k in range(80)] * 20
     frame = pd.DataFrame({"code": codes})
-    table = table_from_frame(frame, target=np.arange(400) % 2)
-    prepare = standard_preprocessing(table.schema).fit(table.features)
-    assert prepare.transform(table.features).shape == (400, 60)
+    table = table_from_frame(frame, target=np.arange(1600) % 2)
+    prepare = standard_preprocessing(table).fit(table.features)
+    assert prepare.transform(table.features).shape == (1600, 60)
+
+
+def test_what_few_people_have_is_not_learned():
+    """A town of 19 people, a measurement of 19, a person with 25 rows: none leaves a trace in the preparation."""
+    rng = np.random.default_rng(0)
+    n = 200
+    units = np.arange(n)
+    units[:25] = 0
+    frame = pd.DataFrame(
+        {
+            "town": np.where(np.arange(n) < 25, "Alone", "Oslo"),
+            "district": np.where(np.arange(n) >= n - 19, "Few", "Many"),
+            "dose": np.where(np.arange(n) >= n - 19, rng.normal(size=n), np.nan),
+            "age": rng.normal(45, 10, n),
+        }
+    )
+    frame.loc[50, "age"] = np.nan
+    table = table_from_frame(frame, target=np.arange(n) % 2, unit=units)
+    prepare = standard_preprocessing(table).fit(table.features)
+    assert list(prepare.get_feature_names_out()) == [
+        "numeric__age",
+        "categorical__town_Oslo",
+        "categorical__district_Many",
+    ]
+    learned = repr(prepare.named_transformers_["categorical"][-1].categories_)
+    assert "Alone" not in learned
+    assert "Few" not in learned
+    coded = prepare.transform(table.features)
+    assert coded[50, 0] == 0  # the mean
+    assert np.array_equal(coded[:25, 1], np.zeros(25))
+    encoder = Encoder.learned(table)
+    assert encoder.categories == (("town", ("Oslo",)), ("district", ("Many",)))
+    assert ("Alone",) not in [known[:1] for _, known in encoder.categories]
+    centres, scales = encoder.standardisation(
+        encoder.matrix(table.features), np.ones((1, n), dtype=bool)
+    )
+    at = encoder.numbers.index("dose")
+    assert centres[0, at] == 0
+    assert scales[0, at] > 1e29
+
+
+def test_a_table_of_which_nothing_may_be_learned_is_refused():
+    frame = pd.DataFrame({"name": [f"person {k}" for k in range(100)]})
+    table = table_from_frame(frame, target=np.arange(100) % 2)
+    with pytest.raises(TrainerFailed, match="would not name single people"):
+        train(LogisticRegression(), table)
 
 
 def test_seed_decides_and_the_estimator_of_the_caller_stays_unfitted():

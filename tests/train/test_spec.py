@@ -1,20 +1,24 @@
 """Trainers described in one line: parsed, looked up, never evaluated."""
 
+import contextlib
 import importlib
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.pipeline import Pipeline
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
+from xgboost import XGBClassifier
 
 from reticent.data import builtin_table
 from reticent.errors import InvalidSpec, TrainerFailed
 from reticent.testing import check_trainer
-from reticent.train import parse_trainer
+from reticent.train import parse_trainer, trainer_of
 
 
 @pytest.fixture
@@ -134,7 +138,13 @@ def test_no_expression_is_evaluated(text, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("RandomForestClassifier()", "not a class of sklearn or xgboost by its full"),
+        ("RandomForest()", "not a class of sklearn, xgboost, lightgbm or catboost"),
+        ("LogisticRegresion()", "the nearest match is 'LogisticRegression'"),
+        ("eval('1')", "'eval' in the trainer is not a class of"),
+        (
+            "sklearn.LogisticRegression()",
+            "write LogisticRegression, which is sklearn.linear_model.LogisticRegression",
+        ),
         ("pandas.DataFrame()", "'pandas.DataFrame' in the trainer is not a class of"),
         ("sklearn.svm._SVC()", "is not a class of"),
         (
@@ -153,7 +163,7 @@ def test_no_expression_is_evaluated(text, tmp_path):
         ("a forest, please", "cannot be read"),
         ("", "without a fit method"),
         ("no_such_module_here:make", "No module named 'no_such_module_here'"),
-        (":make", "cannot be imported"),
+        (":make", "does not name a function"),
         ("json:lods", "no function 'lods'; the nearest match is 'loads'"),
         ("collections:OrderedDict", "gives a OrderedDict without a fit method"),
     ],
@@ -200,3 +210,115 @@ def test_user_code_is_seeded_too(own_module):
     name = own_module("from sklearn.ensemble import ExtraTreesClassifier as make\n")
     product = parse_trainer(f"{name}:make").train(builtin_table(), seed=5)
     assert product.estimator["model"].random_state == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "recipe"),
+    [
+        ("LogisticRegression()", "sklearn.linear_model.LogisticRegression()"),
+        ("GaussianNB", "sklearn.naive_bayes.GaussianNB"),
+        ("Network(hidden=[8])", "reticent.Network(hidden=[8])"),
+        (
+            "make_pipeline(StandardScaler(), SVC(C=2))",
+            "sklearn.pipeline.make_pipeline(sklearn.preprocessing.StandardScaler(), sklearn.svm.SVC(C=2))",
+        ),
+        (
+            "Pipeline([('é', PCA(2)), ('b', SVC())])",
+            "sklearn.pipeline.Pipeline([('é', sklearn.decomposition.PCA(2)), ('b', sklearn.svm.SVC())])",
+        ),
+        ("XGBClassifier(n_estimators=3)", "xgboost.XGBClassifier(n_estimators=3)"),
+    ],
+)
+def test_the_name_of_a_class_is_enough(text, recipe):
+    trainer = parse_trainer(text)
+    assert trainer.recipe == recipe
+    assert trainer.content() == parse_trainer(recipe).content()
+
+
+@pytest.mark.parametrize(
+    "recipe", ["LGBMClassifier(n_estimators=5)", "CatBoostClassifier(iterations=5)"]
+)
+def test_boosted_trees_of_other_libraries_are_quiet_and_repeatable(
+    recipe, tmp_path, capfd
+):
+    package = "lightgbm" if "LGBM" in recipe else "catboost"
+    pytest.importorskip(package)
+    trainer = parse_trainer(recipe)
+    assert trainer.recipe == f"{package}.{recipe}"
+    table = builtin_table()
+    with contextlib.chdir(tmp_path):
+        first, again, other = (trainer.train(table, seed=s) for s in (1, 1, 2))
+    answers = first.predict_proba(table.features)
+    assert np.array_equal(answers, again.predict_proba(table.features))
+    if package == "catboost":  # LightGBM draws nothing at random unless it is asked to
+        assert not np.array_equal(answers, other.predict_proba(table.features))
+    assert capfd.readouterr() == ("", "")
+    assert not any(tmp_path.iterdir())
+    assert first.warnings == ()
+
+
+@pytest.mark.parametrize(
+    "recipe", ["LGBMRegressor(n_estimators=5)", "CatBoostRegressor(iterations=5)"]
+)
+def test_regression_models_of_other_libraries_say_that_they_are(recipe):
+    pytest.importorskip("lightgbm" if "LGBM" in recipe else "catboost")
+    assert parse_trainer(recipe).quantity
+
+
+def test_what_the_user_has_set_is_left():
+    pytest.importorskip("lightgbm")
+    from reticent.train._estimators import well_behaved
+
+    loud = well_behaved(parse_trainer("LGBMClassifier(verbosity=1)").make(), 3)
+    assert loud.get_params()["verbosity"] == 1
+    pytest.importorskip("catboost")
+    seeded = well_behaved(parse_trainer("CatBoostClassifier(random_seed=7)").make(), 3)
+    assert seeded.get_params()["random_seed"] == 7
+
+
+class OwnModel:
+    """A model that knows nothing of scikit-learn."""
+
+    def fit(self, X, y):
+        self.mean_ = y.mean()
+        return self
+
+    def predict_proba(self, X):
+        return np.full((len(X), 2), 0.5)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LogisticRegression(),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        XGBClassifier(n_estimators=2),
+        OwnModel(),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+def test_a_fitted_estimator_is_no_trainer(estimator):
+    trainer_of(estimator)  # unfitted, it is
+    X, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
+    with pytest.raises(InvalidSpec, match=r"fitted already.*audit\(product=model"):
+        trainer_of(estimator.fit(X, y))
+
+
+def test_a_function_that_returns_a_fitted_estimator_is_no_trainer(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "fitted_elsewhere.py").write_text(
+        "from sklearn.dummy import DummyClassifier\n"
+        "def make():\n    return DummyClassifier().fit([[0], [1]], [0, 1])\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InvalidSpec, match="fitted already"):
+        parse_trainer("fitted_elsewhere:make")
+
+
+def test_a_class_in_the_place_of_its_object_is_refused():
+    with pytest.raises(
+        InvalidSpec,
+        match=r"LogisticRegression is a class.*pass LogisticRegression\(...\)",
+    ):
+        trainer_of(LogisticRegression)

@@ -1,6 +1,9 @@
 """What the trainer of a product guarantees about it, with everything that the guarantee rests on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from reticent._codec import NOT_WRITTEN
+from reticent.errors import InvalidInput
 
 __all__ = ["Guarantee"]
 
@@ -35,6 +38,14 @@ class Guarantee:
         What the reader must know before relying on the guarantee.
     public : tuple of str
         What is treated as known to everyone and is therefore not protected.
+    witnessed : bool
+        Whether the process that speaks has done the training itself. Read from a file it is never true: anybody can write
+        numbers, and then they are a claim.
+
+    Raises
+    ------
+    InvalidInput
+        If a number is none of its kind.
     """
 
     mechanism: str
@@ -52,3 +63,13 @@ class Guarantee:
     fpr: float
     caveats: tuple[str, ...] = ()
     public: tuple[str, ...] = ()
+    # Neither written nor read, so that no file can say it.
+    witnessed: bool = field(default=False, compare=False, metadata=NOT_WRITTEN)
+
+    def __post_init__(self) -> None:
+        shares = {"delta": self.delta, "prior": self.prior, "fpr": self.fpr}
+        for name, share in shares.items():
+            if not 0 <= share < 1:
+                raise InvalidInput(
+                    f"{name} of a guarantee must be in [0, 1), got {share}."
+                )

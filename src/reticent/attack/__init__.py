@@ -29,6 +29,7 @@ from reticent.attack.lira import LikelihoodRatio, LikelihoodRatioOffline
 from reticent.attack.outputs import Confidence, Entropy, Gap, Loss, ModifiedEntropy
 from reticent.attack.population import Population
 from reticent.attack.quantile import QuantileRegression
+from reticent.attack.reader import FileCounts, FoundAt, Reader, count_file
 from reticent.attack.retraining import Regime, RetrainingRounds, play_round
 from reticent.attack.rmia import RelativeRatio
 from reticent.attack.shadow import ShadowModels
@@ -48,6 +49,8 @@ __all__ = [
     "Dissimilarity",
     "Entropy",
     "Euclidean",
+    "FileCounts",
+    "FoundAt",
     "Gap",
     "Gower",
     "GradientNorm",
@@ -61,6 +64,7 @@ __all__ = [
     "Need",
     "Population",
     "QuantileRegression",
+    "Reader",
     "Records",
     "Regime",
     "RelativeRatio",
@@ -71,6 +75,7 @@ __all__ = [
     "StructuralSimilarity",
     "XGBoosting",
     "blind_baseline",
+    "count_file",
     "log_odds",
     "most_dissimilar_pair",
     "most_dissimilar_record",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent.errors import InvalidInput, InvalidPredictions
-from reticent.product import Internals
+from reticent.product import Internals, OpenedFile
 
 __all__ = ["Attack", "Challenge", "Knowledge", "Need", "Scores", "SealedTags"]
 
@@ -29,6 +29,7 @@ class Need(StrEnum):
     AUXILIARY = "auxiliary"  # other records of the same source
     SYNTHETIC = "synthetic"  # a synthetic table
     RECIPE = "recipe"  # the trainer, to train again
+    FILE = "file"  # everything in the product's file, laid beside the records
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +48,15 @@ class Challenge:
         The records themselves as numbers, for attacks that look at them; missing values are NaN.
     internals : Internals or None
         Losses, gradients and activations at the records, for attackers who can open the product.
+    file : OpenedFile or None
+        The product's file laid beside the records, for attackers who hold it.
     """
 
     probabilities: NDArray[np.float64]
     labels: NDArray[np.int64]
     features: NDArray[np.float64] | None = None
     internals: Internals | None = None
+    file: OpenedFile | None = None
 
     def __post_init__(self) -> None:
         p, y = self.probabilities, self.labels
@@ -85,6 +89,10 @@ class Challenge:
             raise InvalidPredictions(
                 f"there are {len(self.features)} records but answers on {len(p)}; pass one of each per record."
             )
+        if self.file is not None and len(self.file) != len(p):
+            raise InvalidPredictions(
+                f"the file was laid beside {len(self.file)} records but there are answers on {len(p)}; pass one of each per record."
+            )
         if self.internals is not None:
             self._must_be_of_the_same_product(self.internals)
 
@@ -95,6 +103,7 @@ class Challenge:
     def nbytes(self) -> int:
         """Bytes that a copy of it takes, without the internals of the product."""
         size = self.probabilities.nbytes + self.labels.nbytes
+        size += 0 if self.file is None else self.file.nbytes
         return size + (0 if self.features is None else self.features.nbytes)
 
     def take(self, rows: NDArray[np.int64]) -> "Challenge":
@@ -104,6 +113,7 @@ class Challenge:
             labels=self.labels[rows],
             features=None if self.features is None else self.features[rows],
             internals=None if self.internals is None else self.internals.take(rows),
+            file=None if self.file is None else self.file.take(rows),
         )
 
     def need_internals(self, attack: str) -> Internals:

@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from reticent.data import Finding, Severity, Split, as_numbers
+from reticent.data import (
+    Finding,
+    Severity,
+    Split,
+    as_numbers,
+    telling_columns,
+    without_empty_columns,
+)
 from reticent.run import one_thread
 
 __all__ = ["BlindBaseline", "blind_baseline"]
@@ -96,18 +103,21 @@ def blind_baseline(split: Split, *, rng: np.random.Generator) -> BlindBaseline:
         learn, judge = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
         if len(learn) > MOST_ROWS:
             learn = rng.choice(learn, MOST_ROWS, replace=False)
+        columns = telling_columns(matrix[learn], tags[learn].astype(np.float64))
         model = HistGradientBoostingClassifier(
             max_iter=60,
             learning_rate=0.1,
             max_leaf_nodes=15,
             min_samples_leaf=max(10, len(learn) // 200),
-            categorical_features=categorical,
+            categorical_features=categorical[columns],
             early_stopping=False,
             random_state=int(rng.integers(2**31 - 1)),
         )
         with one_thread():
-            model.fit(matrix[learn], tags[learn])
-            scores = model.decision_function(matrix[judge])
+            model.fit(
+                without_empty_columns(matrix[np.ix_(learn, columns)]), tags[learn]
+            )
+            scores = model.decision_function(matrix[np.ix_(judge, columns)])
         accuracy, p_value = _permutation_test(
             scores, tags[judge], unit_of_row[judge], rng=rng
         )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from reticent.attack._base import Challenge, Knowledge, Need, Scores
+from reticent.data import telling_columns, without_empty_columns
 from reticent.errors import InvalidInput
 from reticent.pool import Pool, logit_of_truth
 from reticent.run import one_thread
@@ -57,13 +58,14 @@ class QuantileRegression:
             raise InvalidInput(
                 f"the attack {self.name!r} learns from the records, but only the answers were passed; pass the features as well."
             )
-        inputs = np.column_stack([challenge.features, challenge.labels])
+        records = np.column_stack([challenge.features, challenge.labels])
         phi = logit_of_truth(challenge.probabilities, challenge.labels)
         values = np.zeros(len(challenge))
         for learn, tags, judge in knowledge.tags.folds(self.folds, rng=rng):
             known = learn[~tags]
             if len(known) > self.most_rows:
                 known = rng.choice(known, self.most_rows, replace=False)
+            inputs = records[:, telling_columns(records[known], phi[known])]
             # Residuals come from records that the regression did not learn from; on the others they would be too small.
             half = rng.permutation(len(known)) % 2 == 0
             residual = np.empty(len(known))
@@ -98,4 +100,4 @@ def fitted_trees(
         random_state=int(rng.integers(2**31 - 1)),
     )
     with one_thread():
-        return model.fit(inputs, values)
+        return model.fit(without_empty_columns(inputs), values)

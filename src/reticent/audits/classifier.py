@@ -22,6 +22,7 @@ from reticent.attack import (
     ModifiedEntropy,
     Population,
     QuantileRegression,
+    Reader,
     RelativeRatio,
     ShadowModels,
 )
@@ -29,7 +30,14 @@ from reticent.audits._kind import Answers, Kind, View, Views
 from reticent.audits._measures import MEASURES
 from reticent.audits._sides import Sides
 from reticent.data import Table
-from reticent.evidence import Joint, Utility, theorem_1, theorem_2, utility
+from reticent.evidence import (
+    Joint,
+    Utility,
+    share_saved,
+    theorem_1,
+    theorem_2,
+    utility,
+)
 from reticent.pool import Pool
 from reticent.product import Internals
 
@@ -62,6 +70,7 @@ class ClassifierKind(Kind):
         CombinedPool(),
         GradientNorm(),
         LearnedWhiteBox(),
+        Reader(),
     )
     quick_attacks = (RelativeRatio(), LikelihoodRatio())
     ratio_attack = "lira"
@@ -71,11 +80,13 @@ class ClassifierKind(Kind):
     def ask(self, product: Any, table: Table, *, looks_inside: bool = True) -> Answers:
         """Return probabilities, outputs, and losses, gradients and activations if the product can be opened."""
         features = table.features
+        # Answers first: they are checked, and what gives none that are numbers is not opened.
+        values = product.predict_proba(features)
         internals = None
         if looks_inside:
             internals = product.internals(features, table.target)
         return Answers(
-            values=product.predict_proba(features),
+            values=values,
             outputs=product.outputs(features),
             warnings=product.warnings,
             exact=product.has_probabilities,
@@ -114,6 +125,7 @@ class ClassifierKind(Kind):
             labels=labels,
             features=challenge.features,
             internals=internals,
+            file=None if challenge.file is None else challenge.file.memorised(known),
         )
 
     def pool(
@@ -142,6 +154,19 @@ class ClassifierKind(Kind):
         is_right = challenge.probabilities.argmax(axis=1) == challenge.labels
         classes = challenge.probabilities.shape[1]
         frequencies = np.bincount(challenge.labels[outside], minlength=classes)
+        # The constant is known before the judged records are seen: the most frequent class of the members.
+        constant = np.bincount(challenge.labels[sides.tags], minlength=classes).argmax()
+        misses = challenge.labels[outside] != constant
+        gain = None
+        if misses.any():
+            gain = joint.state(
+                share_saved(
+                    ~is_right[outside],
+                    misses,
+                    units=sides.units[outside],
+                    level=joint.each,
+                )
+            )
         score = utility(
             int(is_right[outside].sum()),
             int(outside.sum()),
@@ -154,9 +179,11 @@ class ClassifierKind(Kind):
             score=joint.state(score),
             definition="(c accuracy - 1)/(c - 1) for c classes: 0 is a uniform guess, 1 is never wrong",
             baseline=float(
-                (classes * frequencies.max() / frequencies.sum() - 1) / (classes - 1)
+                (classes * frequencies[constant] / frequencies.sum() - 1)
+                / (classes - 1)
             ),
             baseline_words="always answering the most frequent class",
+            gain=gain,
             beside={},
         )
 

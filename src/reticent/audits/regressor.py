@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.attack import Attack, Need
+from reticent.attack import Attack, Need, Reader
 from reticent.attack.regression import (
     CombinedResidual,
     GapT,
@@ -47,6 +47,7 @@ class RegressorKind(Kind):
         GapT(),
         RelativeResidual(),
         CombinedResidual(),
+        Reader(),
     )
     quick_attacks = (RelativeResidual(), GapT())
     ratio_attack = "gap_t"
@@ -88,7 +89,11 @@ class RegressorKind(Kind):
     ) -> RegressionChallenge:
         """Return predictions that are exact for every known record and the mean for all others."""
         mean = float(challenge.targets.mean())
-        return replace(challenge, predictions=np.where(known, challenge.targets, mean))
+        return replace(
+            challenge,
+            predictions=np.where(known, challenge.targets, mean),
+            file=None if challenge.file is None else challenge.file.memorised(known),
+        )
 
     def pool(
         self, masks: NDArray[np.bool_], answers: NDArray[np.float32], table: Table
@@ -135,8 +140,10 @@ class RegressorKind(Kind):
             # The skill decides nothing, so it takes no part of the joint confidence.
             level=joint.level,
         )
+        stated = joint.state(score)
         return Utility(
-            score=joint.state(score),
+            score=stated,
+            gain=stated,  # R squared is a gain already
             definition="R squared: the share of the squared error of the training mean that the model saves; 1 is never wrong",
             baseline=0.0,
             baseline_words="always predicting the mean of the training records",

@@ -1,6 +1,7 @@
 """Run ``python -m reticent.cli``."""
 
-from reticent.cli._main import main
+from reticent.cli._main import main, without_current_folder
 
 if __name__ == "__main__":
+    without_current_folder()
     main()

@@ -9,8 +9,6 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from reticent.cli._common import (
     Limits,
     find_own_modules,
@@ -20,14 +18,17 @@ from reticent.cli._common import (
 )
 from reticent.cli._options import AuditOptions
 from reticent.data import BUILTIN_NAME, BUILTIN_TARGET, Split, Table
-from reticent.errors import InvalidInput, InvalidSplit
+from reticent.errors import InvalidInput, InvalidSpec, InvalidSplit
 from reticent.evidence import Identification
 from reticent.pipeline import (
     AuditPlan,
     PerRecord,
+    bound_to_product,
     divide,
+    must_be_unchanged,
     must_be_writable,
     run_audit,
+    table_file_digest,
     train_seed,
 )
 from reticent.policy import read_policy
@@ -36,28 +37,33 @@ from reticent.product import (
     Provenance,
     Trainer,
     as_product,
+    is_trained_on,
     load_product,
     predicts_quantity,
     product_content,
+    product_digest,
     save_product,
 )
-from reticent.report import IDENTIFICATION_FILE, print_report, read_identification
-from reticent.run import Content, write_text
-from reticent.train import parse_trainer
+from reticent.report import (
+    IDENTIFICATION_FILE,
+    Screen,
+    print_report,
+    read_identification,
+)
+from reticent.run import Content, owner_folder, read_text, write_text
+from reticent.train import parse_claimed, parse_trainer
 
 __all__ = ["run"]
 
 # What README and guide audit first: it needs no setting and takes any table with classes.
 DEFAULT_TRAINER = "sklearn.ensemble.RandomForestClassifier()"
-# Recipes that a saved product may be trained by again unasked: others could name a function, and so run code that the
-# folder's maker chose.
-RETRAINED = "reticent.PrivateNetwork("
 SENSITIVE = "# SENSITIVE: says of single people whether they were in the training data. Do not pass on."
 
 
 def run(options: AuditOptions) -> int:
     """Audit, save, print; return the exit status."""
     policy = read_policy(options.policy)
+    _must_lie_outside(options.out, options.product)
     trainer = _trainer(options)
     table = read_subject(
         options.subject,
@@ -66,12 +72,12 @@ def run(options: AuditOptions) -> int:
     )
     if options.save_product is not None and trainer is not None:
         trainer.must_be_storable(table)  # told now, not after the audit
+    # Before it is read: what is loaded below is what the dossier will be about.
+    digest = "" if options.product is None else product_digest(options.product)
     product, provenance, content = _product(options, table)
     # Without a guarantee there is nothing to watch, and no reason to run a recipe that a stranger wrote.
-    has_guarantee = provenance.guarantee is not None
-    if trainer is None and has_guarantee and provenance.recipe.startswith(RETRAINED):
-        # Whoever trained it says how: the attacks that retrain can be run as well.
-        trainer = parse_trainer(provenance.recipe)
+    if trainer is None and provenance.guarantee is not None:
+        trainer = _claimed_trainer(provenance)
     split = _split(options, table, provenance if product is not None else None)
     if product is None:
         provenance = replace(provenance, split={"by": options.subject.divided_by})
@@ -79,6 +85,7 @@ def run(options: AuditOptions) -> int:
         trainer=trainer,
         product=product,
         product_content=content,
+        cleaned=_is_cleaned(options, trainer, split),
         policy=policy,
         own_attacks=_own(options.attack, "attack"),
         own_measures=_own(options.measure, "measure"),
@@ -88,7 +95,13 @@ def run(options: AuditOptions) -> int:
         watch=options.watch,
         watched=_watched(options.product),
         claimed_epsilon=options.claimed_epsilon,
+        population=options.population,
         provenance=provenance,
+        by=options.by,
+        product_digest=digest,
+        table_digest=table_file_digest(options.subject.table)
+        if options.subject.table
+        else "",
         subject={
             "table": options.subject.name or BUILTIN_NAME,
             "target": f"target {options.subject.target or BUILTIN_TARGET}",
@@ -97,6 +110,7 @@ def run(options: AuditOptions) -> int:
             else trainer.recipe,
         },
         repeat=shlex.join(["reticent", *sys.argv[1:]]),
+        arguments=tuple(sys.argv[1:]),
     )
     # Before the work: a result that cannot be written would be lost.
     must_be_writable(options.out)
@@ -121,9 +135,12 @@ def run(options: AuditOptions) -> int:
         result = run_audit(table, plan, run=carried_out, split=split)
     dossier = result.dossier
     if options.save_product is not None:
-        released = result.product or _trained_again(trainer, split, options)
+        released = result.product or _trained_again(trainer, split, options, plan)
         if released is not None:
             save_product(options.save_product, released, dossier.provenance)
+            dossier = bound_to_product(dossier, options.save_product)
+    if options.product is not None:
+        must_be_unchanged(options.product, plan.product_digest)
     if options.per_record is not None:
         _write_per_record(options.per_record, result.per_record)
     dossier.save(options.out)
@@ -132,17 +149,38 @@ def run(options: AuditOptions) -> int:
     if options.json:
         sys.stdout.write(dossier.to_json())
     else:
-        console = Console(highlight=False)
+        console = Screen()
         print_report(dossier, console)
         console.print(f"  Report: {options.out / 'report.html'}", soft_wrap=True)
     return dossier.decision.exit_status
 
 
+def _must_lie_outside(out: Path, product: Path | None) -> None:
+    """Refuse to write the report into the product: it would become part of what it judges, and of what is released."""
+    if product is None or not product.is_dir():
+        return
+    if out.resolve().is_relative_to(product.resolve()):
+        raise InvalidInput(
+            f"the report would be written to {out}, inside the product {product}, and so become part of what it judges; choose another folder "
+            "with --out."
+        )
+
+
 def _trainer(options: AuditOptions) -> Trainer | None:
-    if options.trainer is None and options.product is not None:
-        return None
+    if options.trainer is None:
+        if options.product is not None:
+            return None
+        return parse_trainer(DEFAULT_TRAINER, preprocess=not options.raw)
     find_own_modules()
-    return parse_trainer(options.trainer or DEFAULT_TRAINER, preprocess=not options.raw)
+    return parse_trainer(options.trainer, preprocess=not options.raw)
+
+
+def _claimed_trainer(provenance: Provenance) -> Trainer | None:
+    """Return the recipe that comes with a product, by which attacks can train others like it; None if it cannot be run unasked."""
+    try:
+        return parse_claimed(provenance.recipe)
+    except InvalidSpec:
+        return None
 
 
 def _predicts_quantity(trainer: Trainer | None, options: AuditOptions) -> bool:
@@ -165,21 +203,32 @@ def _watched(product: Path | None) -> Identification | None:
     file = folder / IDENTIFICATION_FILE
     if not file.is_file():
         return None
-    return read_identification(file.read_text(encoding="utf-8"))
+    return read_identification(read_text(file, what="identification"))
 
 
 def _trained_again(
-    trainer: Trainer | None, split: Split, options: AuditOptions
+    trainer: Trainer | None, split: Split, options: AuditOptions, plan: AuditPlan
 ) -> Product | None:
     """Return the product whose answers were kept, trained once more."""
     if trainer is None:
         return None
-    if not trainer.repeatable:
+    if plan.cleaned or not trainer.repeatable:
+        secret = "what was moved when it was cleaned" if plan.cleaned else "its noise"
         raise InvalidInput(
-            "the product of the interrupted audit cannot be trained again, because its noise was secret; audit into another folder with "
+            f"the product of the interrupted audit cannot be trained again, because {secret} was secret; audit into another folder with "
             "--out to train and save a new one."
         )
     return as_product(trainer.train(split.defender, seed=train_seed(options.seed)))
+
+
+def _is_cleaned(options: AuditOptions, trainer: Trainer | None, split: Split) -> bool:
+    """Whether the product is cleaned before it is attacked: if it is trained here to be saved, and has no guarantee.
+
+    Cleaning looks at the records once more, which a guarantee does not cover.
+    """
+    if options.as_is or options.save_product is None or options.product is not None:
+        return False
+    return trainer is not None and trainer.guarantee(len(split.defender)) is None
 
 
 def _product(
@@ -197,11 +246,12 @@ def _split(options: AuditOptions, table: Table, provenance: Provenance | None) -
     """Return the parts; a product made elsewhere must say which rows it was trained on."""
     if provenance is None or table.parts is not None:
         return divide(table, seed=options.seed)
-    if provenance.data_fingerprint == table.fingerprint and provenance.seed is not None:
+    if provenance.seed is not None and is_trained_on(provenance, table):
         return divide(table, seed=provenance.seed)
     raise InvalidSplit(
         f"it is not known which rows of the table the product {options.product} was trained on, so nobody can be "
-        "called a member; mark them in a column with defender and reserved, and name it with --part."
+        f"called a member; if reticent trained it on this table elsewhere, bring the key of {owner_folder()} from there, else mark them in a column "
+        "with defender and reserved, and name it with --part."
     )
 
 

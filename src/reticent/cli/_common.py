@@ -1,6 +1,5 @@
 """What the commands share: reading the table, workers, and progress on a terminal."""
 
-import importlib
 import importlib.util
 import re
 import sys
@@ -10,23 +9,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-
-from reticent._check import nearest
+from reticent._visible import visible
 from reticent.cli._options import TableOptions, WorkerOptions
 from reticent.data import Table, builtin_table, read_schema, read_table
 from reticent.errors import InvalidInput, InvalidSpec
 from reticent.pipeline import results_folder, workers_of
-from reticent.run import Cluster, Effort, Run, Store, Workers, code_of
+from reticent.report import terminal
+from reticent.run import (
+    Cluster,
+    Effort,
+    Run,
+    Store,
+    Workers,
+    code_of,
+    named_by_user,
+)
 
 __all__ = [
-    "Terminal",
     "find_own_modules",
     "own_object",
     "read_subject",
     "running",
-    "terminal",
+    "tell_findings",
 ]
 
 
@@ -45,7 +49,7 @@ def read_subject(
         Whether the target is a number to be predicted and not a class.
     """
     if subject.table is None:
-        if subject.target or group or subject.unit or subject.part:
+        if subject.target or group or subject.unit or subject.part or subject.drop:
             raise InvalidInput(
                 "columns are named but no table is; write the file after the command."
             )
@@ -62,11 +66,30 @@ def read_subject(
         part=subject.part,
         schema=read_schema(subject.schema) if subject.schema else None,
         quantity=quantity,
+        drop=subject.drop or (),
     )
 
 
+def tell_findings(table: Table, say: Callable[[str], None]) -> None:
+    """Say what the columns of a table were taken for, and what may have been meant otherwise.
+
+    Parameters
+    ----------
+    table : Table
+        The table that was read.
+    say : callable
+        Shows a sentence.
+    """
+    for finding in table.findings:
+        say(f"{finding.severity}: {finding.text}")
+
+
 def find_own_modules() -> None:
-    """Let `module:function` name a file of the folder the command was typed in."""
+    """Let `module:function` name a file of the folder the command was typed in.
+
+    Called only once the user has named something: the folder may hold a stranger's files, and one that is called like a
+    library would be imported in its place.
+    """
     here = str(Path.cwd())
     if here not in sys.path:
         # First, as Python itself does for a script: the user's file wins over an installed module of the same name.
@@ -83,83 +106,14 @@ def own_object(text: str, role: str) -> Any:
     role : str
         What it is, for errors: ``"attack"``.
     """
-    module_name, colon, attribute = text.partition(":")
-    if not colon or not module_name or not attribute:
-        raise InvalidSpec(
-            f"the {role} {text!r} does not name a class; write it as module:Class."
-        )
     find_own_modules()
-    try:
-        module = importlib.import_module(module_name)
-    except Exception as error:  # the user's module may raise anything
-        # One line of moderate length: the message of somebody else's module may be a page.
-        reason = " ".join(str(error).split())[:200]
-        raise InvalidSpec(
-            f"the module {module_name!r} of the {role} {text!r} cannot be imported ({type(error).__name__}: {reason}); run reticent "
-            "from its folder or install it."
-        ) from error
-    maker = getattr(module, attribute, None)
-    if not callable(maker):
-        known = [name for name in dir(module) if not name.startswith("_")]
-        raise InvalidSpec(
-            f"the module {module_name!r} has no class {attribute!r}; {nearest(attribute, known)}."
-        )
+    maker = named_by_user(text, role=role, what="class")
     try:
         return maker()
     except Exception as error:
         raise InvalidSpec(
             f"the {role} {text!r} cannot be made without arguments ({type(error).__name__}: {error}); give each of them a default."
         ) from error
-
-
-@dataclass(frozen=True)
-class Terminal:
-    """Where progress is shown, or a stand-in that shows nothing.
-
-    Parameters
-    ----------
-    watched : bool
-        Whether anything is shown.
-    tell : callable
-        Shows progress: stage, done, total, and optionally a note.
-    say : callable
-        Shows a sentence.
-    """
-
-    watched: bool
-    tell: Callable[..., None]
-    say: Callable[[str], None]
-
-
-@contextmanager
-def terminal(*, quiet: bool) -> Iterator[Terminal]:
-    """Show progress bars and sentences on the error stream if it is a terminal; otherwise nothing."""
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        # A pipe or a log gets no bars, and --json gets nothing but JSON.
-        yield Terminal(False, lambda *_: None, lambda _: None)
-        return
-    bars = Progress(
-        TextColumn("{task.description:<22}"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total}"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-        console=console,
-        # Bars vanish at the end, so that the report stands alone.
-        transient=True,
-    )
-    tasks: dict[str, TaskID] = {}
-
-    def tell(stage: str, done: int, total: int, note: str = "") -> None:
-        if stage not in tasks:
-            tasks[stage] = bars.add_task(stage, total=total, note="")
-        bars.update(tasks[stage], completed=done, total=total)
-        if note:
-            bars.update(tasks[stage], note=note)
-
-    with bars:
-        yield Terminal(True, tell, bars.console.print)
 
 
 @contextmanager
@@ -210,7 +164,7 @@ def running(
 class Limits:
     """Minutes and gigabytes, as typed, and the user's own code that workers need."""
 
-    minutes: float = 2.0
+    minutes: float | None = None
     memory: float = 2.0
     deadline: float | None = None
     own_code: str = ""  # texts that name modules of the user's own
@@ -238,4 +192,4 @@ def _own_files(named: str) -> Iterator[Path]:
 
 
 def _warn(sentence: str) -> None:
-    sys.stderr.write(f"warning: {sentence}\n")
+    sys.stderr.write(f"warning: {visible(sentence)}\n")

@@ -6,10 +6,14 @@ import sys
 from typing import Literal
 
 import numpy as np
-from rich.console import Console
 
 from reticent.attack import Euclidean, Gower, StructuralSimilarity
-from reticent.cli._common import find_own_modules, read_subject, running
+from reticent.cli._common import (
+    find_own_modules,
+    read_subject,
+    running,
+    tell_findings,
+)
 from reticent.cli._options import IdentifyOptions
 from reticent.data import BUILTIN_NAME, Split, Table
 from reticent.errors import InvalidInput
@@ -25,13 +29,15 @@ from reticent.pipeline import (
     run_identification,
     training_to_watch,
 )
-from reticent.product import Provenance, read_provenance
+from reticent.product import Provenance, Trainer, is_trained_on, read_provenance
 from reticent.report import (
+    Screen,
     identification_json,
     print_identification,
     save_identification,
 )
 from reticent.run import stream
+from reticent.train import parse_claimed
 
 __all__ = ["run"]
 
@@ -49,10 +55,9 @@ def run(options: IdentifyOptions) -> int:
     members = _some(split.defender, options)
     # The same default as in `reticent train`, so that a product's own guarantee can be compared.
     delta = options.delta if options.delta is not None else 1 / (10 * len(members))
-    spec, claimed, by = _trainer(options, provenance, delta)
-    find_own_modules()
+    training, claimed, by = _trainer(options, provenance, delta)
     trainer = training_to_watch(
-        spec,
+        training,
         rows=len(members),
         delta=delta,
         belief=options.belief,
@@ -80,6 +85,7 @@ def run(options: IdentifyOptions) -> int:
     with running(
         options.effort, out=options.out, seed=options.seed, quiet=options.json
     ) as carried_out:
+        tell_findings(table, carried_out.say)
         identification = run_identification(
             members, plan, outside=split.reserved, run=carried_out
         )
@@ -88,7 +94,7 @@ def run(options: IdentifyOptions) -> int:
     if options.json:
         sys.stdout.write(identification_json(identification))
     else:
-        console = Console(highlight=False)
+        console = Screen()
         print_identification(identification, console)
         console.print(
             f"  Report: {options.out / 'identification.html'}", soft_wrap=True
@@ -98,11 +104,13 @@ def run(options: IdentifyOptions) -> int:
 
 def _trainer(
     options: IdentifyOptions, provenance: Provenance, delta: float
-) -> tuple[str | None, float | None, str]:
+) -> tuple[str | Trainer | None, float | None, str]:
     """Return the training to be watched (None for the default one), what is claimed of it, and by whom."""
     claimed, by = options.claimed_epsilon, "--claimed-epsilon"
     if claimed is None:
         by = "the accounting of its recipe"
+    if options.trainer is not None:
+        find_own_modules()
     if options.trainer is not None or options.product is None:
         return options.trainer, claimed, by
     if not provenance.recipe:
@@ -112,8 +120,8 @@ def _trainer(
     guarantee = provenance.guarantee
     # An epsilon at another delta is another claim.
     if claimed is None and guarantee is not None and guarantee.delta == delta:
-        claimed, by = guarantee.epsilon, "the product's own guarantee"
-    return provenance.recipe, claimed, by
+        claimed, by = guarantee.epsilon, "whoever made the product"
+    return parse_claimed(provenance.recipe), claimed, by
 
 
 def _local(text: str | None) -> Literal["pair", "own"] | None:
@@ -152,8 +160,11 @@ def _neighbour(options: IdentifyOptions) -> Neighbour:
 
 def _split(table: Table, provenance: Provenance, options: IdentifyOptions) -> Split:
     """Return the parts the product was trained with, or those of the run's seed."""
-    known = provenance.data_fingerprint == table.fingerprint
-    if table.parts is None and provenance.seed is not None and known:
+    if (
+        table.parts is None
+        and provenance.seed is not None
+        and is_trained_on(provenance, table)
+    ):
         return divide(table, seed=provenance.seed)
     return divide(table, seed=options.seed)
 

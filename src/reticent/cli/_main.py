@@ -6,20 +6,26 @@ import inspect
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from reticent._visible import visible
 from reticent.cli._options import (
     AuditOptions,
+    CleanOptions,
     IdentifyOptions,
+    KeyOptions,
     PlanOptions,
     PolicyOptions,
     ReportOptions,
+    SignOptions,
     TrainOptions,
+    VerifyOptions,
 )
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "without_current_folder"]
 
 # 70 is EX_SOFTWARE of sysexits.h; 130 is what shells report for Ctrl-C, 128 plus the number of SIGINT.
 INTERNAL_ERROR, INTERRUPTED = 70, 130
@@ -36,8 +42,26 @@ app = typer.Typer(
 )
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"reticent {version('reticent')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version and exit.",
+            callback=_print_version,
+            is_eager=True,
+        ),
+    ] = False,
+) -> None:
     """May this model be released? Attack it, measure with intervals, decide by a policy."""
 
 
@@ -106,8 +130,12 @@ _command("audit", AuditOptions, "reticent.cli._audit:run")
 _command("plan", PlanOptions, "reticent.cli._plan:run")
 _command("train", TrainOptions, "reticent.cli._train:run")
 _command("identify", IdentifyOptions, "reticent.cli._identify:run")
+_command("clean", CleanOptions, "reticent.cli._clean:run")
 _command("report", ReportOptions, "reticent.cli._report:run")
 _command("policy", PolicyOptions, "reticent.cli._policy:run")
+_command("verify", VerifyOptions, "reticent.cli._verify:run")
+_command("key", KeyOptions, "reticent.cli._sign:make_key")
+_command("sign", SignOptions, "reticent.cli._sign:run")
 
 
 def main() -> None:
@@ -123,18 +151,25 @@ def main() -> None:
     except ReticentError as error:
         # A name or a cause quoted in it may have several lines.
         sentence = " ".join(str(error).split())
-        typer.echo(f"error: {sentence}", err=True)
+        typer.echo(f"error: {visible(sentence)}", err=True)
         sys.exit(2)
     except Exception as error:
         import traceback
 
-        traceback.print_exc()
+        typer.echo(visible(traceback.format_exc()), err=True)
         typer.echo(
-            f"error: reticent itself failed ({type(error).__name__}: {error}); nothing was decided. "
+            f"error: reticent itself failed ({type(error).__name__}: {visible(error)}); nothing was decided. "
             "Please report this with the lines above.",
             err=True,
         )
         sys.exit(INTERNAL_ERROR)
+
+
+def without_current_folder() -> None:
+    """Undo what ``python -m`` does: a stranger's file in the current folder could be imported in place of a library."""
+    here = str(Path.cwd())
+    if sys.path and sys.path[0] in ("", here):
+        del sys.path[0]
 
 
 @contextmanager

@@ -12,13 +12,17 @@ import typer
 
 __all__ = [
     "AuditOptions",
+    "CleanOptions",
     "IdentifyOptions",
+    "KeyOptions",
     "PlanOptions",
     "PolicyOptions",
     "ReportOptions",
     "RiskOptions",
+    "SignOptions",
     "TableOptions",
     "TrainOptions",
+    "VerifyOptions",
     "WorkerOptions",
 ]
 
@@ -48,6 +52,9 @@ class TableOptions:
     target: str | None = option(None, help="Column the product predicts.")
     unit: str | None = option(None, help="Column naming the person a row belongs to.")
     part: str | None = option(None, help="Column with defender, reserved, auxiliary.")
+    drop: list[str] | None = option(
+        None, help="A column to leave out; may be repeated."
+    )
     schema: Path | None = option(None, help="Columns declared in TOML.")
 
     @property
@@ -105,7 +112,7 @@ class AuditOptions:
     group: str | None = option(None, help="Column with subgroups.")
     trainer: str | None = option(
         None,
-        help='"sklearn.naive_bayes.GaussianNB()" or "module:function"; '
+        help='"GaussianNB()", "lightgbm.LGBMClassifier()" or "module:function"; '
         "by default a random forest.",
     )
     raw: bool = option(False, "--raw", help="Give the trainer the columns as they are.")
@@ -126,15 +133,29 @@ class AuditOptions:
         None, help="A section of the report of your own, as module:Class."
     )
     claimed_epsilon: float | None = option(None, help="Privacy the product claims.")
+    population: int | None = option(
+        None,
+        help="People among whom somebody would look for members: says how often a name is right.",
+        min=2,
+    )
     out: Path = option(Path("reticent-audit"), help="Folder for dossier and report.")
     per_record: Path | None = option(
         None, help="Write individual risk to this file. SENSITIVE."
     )
     save_product: Path | None = option(
-        None, help="Save the trained product to this folder."
+        None,
+        help="Save the trained product to this folder; what its file tells of single people is cleaned out before it is attacked.",
     )
+    as_is: bool = option(
+        False, "--as-is", help="Save and attack the product as it was trained."
+    )
+    by: str = option("", help="Who runs the audit, for the dossier.")
     seed: int = option(0, help="For split, training and attacks.", min=0)
-    minutes: float = option(2.0, help="About how long the audit may take.", min=0.01)
+    minutes: float | None = option(
+        None,
+        help="About how long the audit may take; by default 2, or what a pool of 8 models needs.",
+        min=0.01,
+    )
     deadline: float | None = option(
         None,
         help="Minutes after which no attack may end; attacks that would are skipped and reported.",
@@ -271,10 +292,38 @@ class IdentifyOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportOptions:
-    """Print the report of an earlier audit; with --out write it anew.
+class CleanOptions:
+    """Make a product whose file holds less about its members, and which answers them as before.
 
-    Exit status as of the audit.
+    Exit status: 0 all that was found is cleaned, 1 something is still found, 2 wrong usage or bad input.
+    """
+
+    product: Path = argument(help="A folder with a product, or a .skops file.")
+    table: Path | None = option(
+        None,
+        help="The table that it was trained on: CSV, CSV.gz or Parquet; without it the built-in one.",
+    )
+    target: str | None = option(None, help="Column the product predicts.")
+    unit: str | None = option(None, help="Column naming the person a row belongs to.")
+    part: str | None = option(None, help="Column with defender, reserved, auxiliary.")
+    schema: Path | None = option(None, help="Columns declared in TOML.")
+    drop: list[str] | None = option(None, help="Column to leave out; may be repeated.")
+    group: str | None = option(
+        None, help="Column with subgroups, if the audit that saved the product had one."
+    )
+    trust: list[str] | None = option(None, help="A type in the product you vouch for.")
+    out: Path = option(Path("reticent-cleaned"), help="Folder for the new product.")
+    seed: int = option(
+        0, help="For the reader, never for what is moved at random.", min=0
+    )
+    json: bool = option(False, "--json", help="Print the result as JSON, nothing else.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions:
+    """Decide again by the evidence of an earlier audit, and print its report; with --out write it anew.
+
+    Exit status: 0 release, 1 refuse, 2 wrong usage or bad input, 3 inconclusive.
     """
 
     dossier: Path = argument(help="A dossier.json, or its folder.")
@@ -288,3 +337,50 @@ class PolicyOptions:
     """Print a policy that ships with reticent, to copy and change."""
 
     name: str = argument("default", help="default or strict.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyOptions:
+    """Say in one line whether the verdict of a dossier is about these files.
+
+    Exit status: 0 yes, whatever the verdict is; 1 no; 2 wrong usage or bad input. To act on a release, add --verdict RELEASE.
+    """
+
+    dossier: Path = argument(help="A dossier.json, or its folder.")
+    product: Path = argument(help="The product: its folder, or its file.")
+    policy: str | None = option(
+        None, help="The policy that must have decided: default, strict, or a TOML file."
+    )
+    table: Path | None = option(
+        None, help="The table it must be about; needs the owner's key."
+    )
+    verdict: str | None = option(None, help="The verdict it must have, e.g. RELEASE.")
+    signature: Path | None = option(
+        None, help="Signature of the dossier; by default the file beside it, in .sig."
+    )
+    public_key: Path | None = option(
+        None, help="Key of whoever must have signed it (extra sign)."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyOptions:
+    """Make a pair of keys to sign dossiers with (extra sign).
+
+    Exit status: 0, or 2 for wrong usage or bad input.
+    """
+
+    file: Path = argument(
+        help="The private key; the public one lies beside it, in .pub."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignOptions:
+    """Sign a dossier: write dossier.json.sig beside it (extra sign).
+
+    Exit status: 0, or 2 for wrong usage or bad input.
+    """
+
+    dossier: Path = argument(help="A dossier.json, or its folder.")
+    key: Path = option(..., help="The private key that `reticent key` made.")

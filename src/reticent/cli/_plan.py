@@ -4,13 +4,11 @@ import os
 import sys
 from dataclasses import asdict
 
-from rich.console import Console
-
 from reticent.account import Course, Stops, make_plan, plan_table
 from reticent.cli._options import PlanOptions
 from reticent.errors import InvalidInput
 from reticent.pipeline import Risk
-from reticent.report import plan_json, print_plan, render_plan
+from reticent.report import Screen, plan_json, print_plan, render_plan
 from reticent.run import write_text
 
 __all__ = ["run"]
@@ -61,7 +59,7 @@ def run(options: PlanOptions) -> int:
     if options.json:
         sys.stdout.write(plan_json(planned))
         return 0
-    console = Console(highlight=False)
+    console = Screen()
     print_plan(planned, console)
     if options.html is not None:
         console.print(f"  Page: {options.html}", soft_wrap=True)

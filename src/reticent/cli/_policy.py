@@ -4,6 +4,7 @@ import sys
 from importlib import resources
 from pathlib import Path
 
+from reticent._visible import visible
 from reticent.cli._options import PolicyOptions
 from reticent.policy import SHIPPED, read_policy
 
@@ -16,7 +17,8 @@ def run(options: PolicyOptions) -> int:
     read_policy(options.name)
     if options.name in SHIPPED:
         file = resources.files("reticent.policy").joinpath(f"{options.name}.toml")
-        sys.stdout.write(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
     else:
-        sys.stdout.write(Path(options.name).read_text(encoding="utf-8"))
+        text = Path(options.name).read_text(encoding="utf-8")
+    sys.stdout.write(visible(text))
     return 0

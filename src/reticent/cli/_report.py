@@ -1,24 +1,37 @@
 """What `reticent report` does once its options are parsed."""
 
-from rich.console import Console
-
 from reticent.cli._options import ReportOptions
 from reticent.errors import InvalidInput
-from reticent.report import Dossier, print_report
+from reticent.pipeline import derive_again, dossier_file
+from reticent.report import Dossier, Screen, print_report
+from reticent.run import read_text
 
 __all__ = ["run"]
 
 
 def run(options: ReportOptions) -> int:
-    """Print the report of a saved dossier; return the audit's exit status."""
-    path = options.dossier
-    file = path / "dossier.json" if path.is_dir() else path
+    """Decide again by the evidence of a dossier, and print its report; return the exit status of that decision."""
+    file = dossier_file(options.dossier)
     if not file.is_file():
         raise InvalidInput(
-            f"there is no dossier at {path}; pass the folder of an audit."
+            f"there is no dossier at {options.dossier}; pass the folder of an audit."
         )
-    dossier = Dossier.from_json(file.read_text(encoding="utf-8"))
-    if options.out is not None:
-        dossier.save(options.out)
-    print_report(dossier, Console(highlight=False))
+    dossier = derive_again(Dossier.from_json(read_text(file, what="dossier"))).dossier
+    try:
+        if options.out is not None:
+            dossier.save(options.out)
+        print_report(dossier, Screen())
+    except (
+        ArithmeticError,
+        AssertionError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        # Sections draw what audits write. A file may hold numbers that no audit has.
+        raise InvalidInput(
+            f"the numbers in the dossier cannot be shown ({type(error).__name__}: {error}); it was changed, so audit again."
+        ) from error
     return dossier.decision.exit_status

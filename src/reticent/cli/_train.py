@@ -1,13 +1,12 @@
 """What `reticent train` does once its options are parsed."""
 
-import json
 import shlex
 import sys
 from dataclasses import asdict, replace
 
-from rich.console import Console
-
-from reticent.cli._common import read_subject, terminal
+from reticent._codec import encode
+from reticent._json import write_json
+from reticent.cli._common import read_subject, tell_findings
 from reticent.cli._options import TrainOptions
 from reticent.data import BUILTIN_NAME, Table
 from reticent.errors import InvalidInput
@@ -19,7 +18,7 @@ from reticent.pipeline import (
     divide,
     run_training,
 )
-from reticent.report import TrainingSummary, print_training
+from reticent.report import Screen, TrainingSummary, print_training, terminal
 from reticent.train import SGD, PrivateNetwork, parse_clipping
 
 __all__ = ["run"]
@@ -38,6 +37,7 @@ def run(options: TrainOptions) -> int:
     with terminal(quiet=options.json) as screen:
         # Working out the epsilon spent so far takes time, so it is done only if somebody reads it.
         progress = screen.tell if screen.watched else None
+        tell_findings(table, screen.say)
         trained = run_training(table, plan, out=options.out, progress=progress)
     if options.json:
         sys.stdout.write(_json(options, trained))
@@ -53,7 +53,7 @@ def run(options: TrainOptions) -> int:
         folder=str(options.out),
         audit=None if options.everything else _audit_line(options),
     )
-    print_training(summary, Console(highlight=False))
+    print_training(summary, Screen())
     return 0
 
 
@@ -97,16 +97,18 @@ def _audit_line(options: TrainOptions) -> str:
     for name, value in columns.items():
         if value is not None:
             words += [f"--{name}", str(value)]
+    for column in subject.drop or ():
+        words += ["--drop", column]
     return shlex.join([*words, "--product", str(options.out)])
 
 
 def _json(options: TrainOptions, trained: TrainedProduct) -> str:
     accuracy = trained.accuracy
     content = {
-        "guarantee": asdict(trained.guarantee),
-        "accuracy": None if accuracy is None else asdict(accuracy),
+        "guarantee": encode(trained.guarantee),
+        "accuracy": encode(accuracy),
         "rows": trained.rows,
         "recipe": trained.provenance.recipe,
         "product": str(options.out),
     }
-    return json.dumps(content, indent=2, allow_nan=False) + "\n"
+    return write_json(content)

@@ -1,16 +1,22 @@
 """Read, validate and divide a table by unit (person), not by row."""
 
 from reticent.data._builtin import BUILTIN_NAME, BUILTIN_TARGET, builtin_table
+from reticent.data._finding import Finding, Severity
 from reticent.data._findings import (
-    Finding,
-    Severity,
     check_columns,
     check_groups,
     check_overlap,
     check_split,
 )
-from reticent.data._numbers import as_numbers
-from reticent.data._read import read_schema, read_table, table_from_frame
+from reticent.data._frames import as_frame, as_values
+from reticent.data._numbers import (
+    as_numbers,
+    telling_columns,
+    without_empty_columns,
+)
+from reticent.data._original import Original
+from reticent.data._read import read_table, table_from_frame
+from reticent.data._schema import read_schema
 from reticent.data._split import PARTS, SMALLEST_PART, Split
 from reticent.data._table import ColumnKind, Schema, Table
 
@@ -21,11 +27,14 @@ __all__ = [
     "SMALLEST_PART",
     "ColumnKind",
     "Finding",
+    "Original",
     "Schema",
     "Severity",
     "Split",
     "Table",
+    "as_frame",
     "as_numbers",
+    "as_values",
     "builtin_table",
     "check_columns",
     "check_groups",
@@ -34,4 +43,6 @@ __all__ = [
     "read_schema",
     "read_table",
     "table_from_frame",
+    "telling_columns",
+    "without_empty_columns",
 ]

@@ -1,17 +1,16 @@
 """Checks of a divided table: each result is a named finding with a severity."""
 
-from dataclasses import dataclass
-from enum import StrEnum
+import math
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from reticent.data._finding import Finding, Severity
 from reticent.data._split import Split
 from reticent.data._table import ColumnKind, Table
 
 __all__ = [
-    "Finding",
-    "Severity",
     "check_columns",
     "check_groups",
     "check_overlap",
@@ -37,33 +36,6 @@ IDENTIFIER_SHARE = 0.95
 IDENTIFIER_RECORDS = 50
 
 
-class Severity(StrEnum):
-    """How much a finding weighs."""
-
-    NOTE = "note"
-    WARNING = "warning"
-    STOP = "stop"  # the audit cannot end in a release or a refusal
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """Something about the data that the reader of a verdict should know.
-
-    Parameters
-    ----------
-    name : str
-        Which check found it.
-    severity : Severity
-        ``note``, ``warning``, or ``stop`` (the audit is inconclusive).
-    text : str
-        What was found, why it matters, what to do. Names columns and groups, never records.
-    """
-
-    name: str
-    severity: Severity
-    text: str
-
-
 def check_split(split: Split, *, smallest_group: int) -> list[Finding]:
     """Run every check that needs no model and no randomness.
 
@@ -76,7 +48,7 @@ def check_split(split: Split, *, smallest_group: int) -> list[Finding]:
     smallest_group : int
         Fewest people of a group that are shown by themselves.
     """
-    findings = []
+    findings = list(split.defender.findings)
     dropped = split.defender.dropped
     if dropped:
         findings.append(
@@ -124,7 +96,7 @@ def check_columns(table: Table) -> list[Finding]:
                 Finding(
                     name="constant_column",
                     severity=Severity.NOTE,
-                    text=f"column {column!r} has {'only one value' if different else 'no value at all'}; it tells nothing and can be left out.",
+                    text=f"column {column!r} has {'only one value' if different else 'no value at all'}; it tells nothing and can be left out with --drop.",
                 )
             )
             continue
@@ -141,7 +113,7 @@ def check_columns(table: Table) -> list[Finding]:
                     severity=Severity.WARNING,
                     text=(
                         f"column {column!r} has {different} different values in {len(present)} records and looks "
-                        "like an identifier: a product can memorise people by it; leave it out, or name it with --unit."
+                        "like an identifier: a product can memorise people by it; leave it out with --drop, or name it with --unit."
                     ),
                 )
             )
@@ -152,7 +124,7 @@ def check_columns(table: Table) -> list[Finding]:
                     severity=Severity.WARNING,
                     text=(
                         f"column {column!r} alone predicts the target almost without error: it may be a copy or a "
-                        "consequence of it, and the utility would be an illusion; leave it out if so."
+                        "consequence of it, and the utility would be an illusion; leave it out with --drop if so."
                     ),
                 )
             )
@@ -238,11 +210,27 @@ def _copies_class(table: Table, column: str, kind: ColumnKind) -> bool:
         np.add.at(counts, (codes, table.target), 1)
         right = counts.max(axis=1).sum() / len(table)
     else:
-        numbers = values.fillna(values.median()).to_numpy()[:, None]
-        tree = DecisionTreeClassifier(
-            # Two intervals per class: a copy of the target needs one, and more could fit noise.
-            max_leaf_nodes=2 * len(table.classes),
-            random_state=0,
+        numbers = values.fillna(values.median()).to_numpy()
+        # Two intervals per class: a copy of the target needs one, and more could fit noise.
+        leaves = 2 * len(table.classes)
+        if not _could_be_cut(numbers, table.target, leaves):
+            return False
+        tree = DecisionTreeClassifier(max_leaf_nodes=leaves, random_state=0)
+        right = tree.fit(numbers[:, None], table.target).score(
+            numbers[:, None], table.target
         )
-        right = tree.fit(numbers, table.target).score(numbers, table.target)
     return bool(right >= LEAST_RIGHT)
+
+
+def _could_be_cut(
+    numbers: NDArray[np.float64], classes: NDArray[np.int64], intervals: int
+) -> bool:
+    """Whether any cut into so many intervals could predict the class almost without error.
+
+    In the order of the numbers the class changes at most once between two intervals, and at most twice around each wrong record. This
+    spares most columns a tree, of which a wide table would need thousands.
+    """
+    order = np.lexsort((classes, numbers))
+    changes = np.count_nonzero(np.diff(classes[order]))
+    wrong = (1 - LEAST_RIGHT) * len(classes)
+    return bool(changes <= intervals - 1 + 2 * math.ceil(wrong))

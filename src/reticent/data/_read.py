@@ -1,32 +1,28 @@
 """Read and validate a table from a file or a data frame."""
 
-import tomllib
-import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from reticent._check import nearest
-from reticent.data._table import MISSING, ColumnKind, Schema, Table
+from reticent.data._columns import alike_but_for_spelling, features_of, name_of
+from reticent.data._file import read_frame
+from reticent.data._finding import Finding, Severity, quoted
+from reticent.data._frames import as_frame, as_values
+from reticent.data._table import ColumnKind, Schema, Table
 from reticent.errors import InvalidTable
 
-__all__ = ["read_schema", "read_table", "table_from_frame"]
+__all__ = ["read_table", "table_from_frame"]
 
 # A target with more different values is taken for a quantity, or for an identifier, that was named by mistake.
 MOST_CLASSES = 100
 # If more targets than this are missing, the column was probably named by mistake.
 MOST_MISSING_TARGETS = 0.5
-# Before 3.1, pandas misses the nearest number of about every fourth long decimal unless it is asked to be exact, so that the
-# same file had another fingerprint there (seen in 2.2.2, 2.3.3 and 3.0.0). 3.1.1 is exact, and the question is deprecated.
-_PRECISION: Literal["round_trip"] | None = (
-    "round_trip" if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1) else None
-)
-_TRUE = {"true", "t", "yes"}
-_FALSE = {"false", "f", "no"}
 
 
 def read_table(
@@ -38,11 +34,12 @@ def read_table(
     part: str | None = None,
     schema: Schema | None = None,
     quantity: bool = False,
+    drop: Sequence[str] = (),
 ) -> Table:
     """Read a table from CSV, CSV.gz or Parquet.
 
     Missing values are ``?``, empty cells and NaN (or what the schema says). Columns are
-    numeric, boolean or categorical, as the schema declares or as their values show.
+    numeric, boolean, categorical or dates, as the schema declares or as their values show.
 
     Parameters
     ----------
@@ -60,10 +57,13 @@ def read_table(
         Declared columns; other columns, or missing ones, are then errors.
     quantity : bool
         Whether the target is a quantity, which regression models predict, and not a class.
+    drop : sequence of str
+        Columns that are left out, beside those that the schema drops.
 
     Returns
     -------
     Table
+        Its ``findings`` say what each column was taken for, and what in it may have been meant otherwise.
 
     Raises
     ------
@@ -71,8 +71,16 @@ def read_table(
         If the file is missing, empty, not a table, or a named column is not in it.
     """
     path = Path(path)
-    frame = _read_frame(path, schema.missing if schema else MISSING)
-    return table_from_frame(
+    declared = schema or Schema(columns={})
+    codes = [
+        c for c, kind in declared.columns.items() if kind == ColumnKind.CATEGORICAL
+    ]
+    frame, findings = read_frame(
+        path,
+        missing=declared.missing,
+        exact=[*codes, *(name for name in (unit, part) if name is not None)],
+    )
+    table = table_from_frame(
         frame,
         target=target,
         group=group,
@@ -81,59 +89,13 @@ def read_table(
         schema=schema,
         name=path.name,
         quantity=quantity,
+        drop=drop,
     )
-
-
-def read_schema(path: Path | str) -> Schema:
-    """Read a schema from TOML: a table ``[columns]`` and, optionally, ``missing = [...]``.
-
-    Raises
-    ------
-    InvalidTable
-        If the file cannot be read or holds unknown keys or kinds.
-    """
-    path = Path(path)
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidTable(
-            f"the schema {path} cannot be read ({error}); write it as TOML with a table [columns]."
-        ) from error
-    for key in content:
-        if key not in ("columns", "missing"):
-            raise InvalidTable(
-                f"the schema {path} has the unknown key {key!r}, which would be ignored; "
-                f"{nearest(key, ['columns', 'missing'])}."
-            )
-    kinds = [kind.value for kind in ColumnKind]
-    declared = content.get("columns", {})
-    if not isinstance(declared, dict):
-        raise InvalidTable(
-            f"columns must be a table in the schema {path}, got {declared!r}; write [columns] with name = kind."
-        )
-    for name, kind in declared.items():
-        if kind not in kinds:
-            raise InvalidTable(
-                f"column {name!r} of the schema {path} is declared {kind!r}, which is not a kind of column; "
-                f"{nearest(str(kind), kinds)}."
-            )
-    columns = {name: ColumnKind(kind) for name, kind in declared.items()}
-    if not columns:
-        raise InvalidTable(
-            f"the schema {path} declares no column; add a table [columns] with name = kind."
-        )
-    if "missing" in content:
-        if not isinstance(content["missing"], list):
-            raise InvalidTable(
-                f"missing must be a list in the schema {path}, got {content['missing']!r}; "
-                'write, for example, missing = ["?", "-9"].'
-            )
-        return Schema(columns=columns, missing=tuple(map(str, content["missing"])))
-    return Schema(columns=columns)
+    return replace(table, findings=(*table.findings, *findings))
 
 
 def table_from_frame(
-    frame: pd.DataFrame,
+    frame: Any,
     *,
     target: str | ArrayLike,
     group: str | ArrayLike | None = None,
@@ -142,11 +104,18 @@ def table_from_frame(
     schema: Schema | None = None,
     name: str = "the table",
     quantity: bool = False,
+    drop: Sequence[str] = (),
 ) -> Table:
-    """Return a table made from a data frame; columns may be named or passed as arrays.
+    """Return a table made from a data frame of any library; columns may be named or passed as arrays.
 
     With ``quantity`` the target is a number that regression models predict: the table has no
-    classes, and its target is in double precision.
+    classes, and its target is in double precision. The index of a pandas frame is no feature, but may be named as
+    target, group, unit or part.
+
+    Raises
+    ------
+    InvalidTable
+        If the frame is not a usable table, or a named column is not in it.
 
     Examples
     --------
@@ -157,25 +126,28 @@ def table_from_frame(
     >>> table_from_frame(frame, target="age", quantity=True).target
     array([30., 40.])
     """
-    frame = frame.reset_index(drop=True)
-    # Numbers as names would not match what a command line or a schema says.
-    frame.columns = frame.columns.map(str)
+    frame = as_frame(frame, name=name)
+    frame, index = _without_index(frame)
     if frame.columns.has_duplicates:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise InvalidTable(
             f"{name} has two columns called {twice!r}, which cannot be told apart; rename one."
         )
-    labels = _column(frame, target, "target", name)
-    group_labels = None if group is None else _column(frame, group, "group", name)
-    unit_labels = None if unit is None else _column(frame, unit, "unit", name)
-    part_labels = None if part is None else _column(frame, part, "part", name)
+    roles = {"target": target, "group": group, "unit": unit, "part": part}
+    values_of = {
+        role: None if column is None else _column(frame, index, column, role, name)
+        for role, column in roles.items()
+    }
+    labels = values_of["target"]
+    assert labels is not None
     used = [
         column for column in (target, unit, part) if isinstance(column, str)
     ]  # the group stays a feature
-    frame = frame.drop(columns=used)
+    dropped = _dropped([*drop, *(schema.drop if schema else ())], frame, roles, name)
+    frame = frame.drop(columns=[c for c in (*used, *dropped) if c in frame.columns])
     if frame.shape[1] == 0:
         raise InvalidTable(
-            f"{name} has no column besides {', '.join(used)}, so there is nothing to predict from; add features."
+            f"{name} has no column besides {', '.join([*used, *dropped])}, so there is nothing to predict from; add features."
         )
 
     known = ~labels.isna().to_numpy()
@@ -191,12 +163,14 @@ def table_from_frame(
     else:
         classes, values = _classes(labels, _called(target), name)
     if schema is not None:  # a schema may also declare columns that are not features
-        of_features = {c: kind for c, kind in schema.columns.items() if c not in used}
+        others = {*used, *dropped}
+        of_features = {c: kind for c, kind in schema.columns.items() if c not in others}
         schema = replace(schema, columns=of_features)
-    features, schema = _features(frame, schema, name)
+    features = features_of(frame, schema, name)
     rows = np.flatnonzero(known)
+    unit_labels = values_of["unit"]
     return Table(
-        features=features,
+        features=features.frame,
         target=values,
         classes=classes,
         units=(
@@ -205,92 +179,110 @@ def table_from_frame(
             else _unit_codes(unit_labels[known], _called(unit))
         ),
         ids=rows.astype(np.int64),
-        schema=schema,
-        groups=None if group_labels is None else _as_text(group_labels[known]),
-        parts=None if part_labels is None else _as_text(part_labels[known]),
+        schema=features.schema,
+        groups=_as_text(values_of["group"], known),
+        parts=_as_text(values_of["part"], known),
         dropped=int((~known).sum()),
+        findings=(
+            *features.findings,
+            *_about_the_rest(dropped, index, used, classes, _called(target)),
+        ),
     )
 
 
-def _read_frame(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
-    if not path.is_file():
-        raise InvalidTable(
-            f"there is no file {path}, so there is nothing to audit; check the path."
-        )
-    if path.stat().st_size == 0:
-        raise InvalidTable(
-            f"the file {path} is empty, so it holds no record; write the table again."
-        )
-    name = path.name.lower()
-    try:
-        if name.endswith((".parquet", ".pq")):
-            frame = _without_missing(pd.read_parquet(path), missing)
-        elif name.endswith((".csv", ".csv.gz")):
-            with warnings.catch_warnings():
-                # In a row longer than the header it is unknown which value belongs to which column.
-                warnings.simplefilter("error", pd.errors.ParserWarning)
-                frame = pd.read_csv(
-                    path,
-                    # Otherwise pandas takes the first column for an index where rows end with a comma.
-                    index_col=False,
-                    # Its own list would turn a country or a name such as "NA" into a missing value.
-                    keep_default_na=False,
-                    na_values=list(missing),
-                    # Files such as Adult's have a space behind each comma.
-                    skipinitialspace=True,
-                    # In pieces, one column may become text in one piece and numbers in the next.
-                    low_memory=False,
-                    float_precision=_PRECISION,
-                )
-        else:
-            raise InvalidTable(
-                f"the file {path} is none of .csv, .csv.gz and .parquet, the formats that can be read; "
-                "convert it to one of them."
-            )
-    except InvalidTable:
-        raise
-    except Exception as error:
-        # An error of the command line is one sentence, and the first line names the reason.
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else ""
-        raise InvalidTable(
-            f"the file {path} is not a table ({reason or type(error).__name__}); "
-            "save it as CSV with a header line, or as Parquet."
-        ) from error
-    # One column is what a file with another separator looks like.
-    if frame.shape[1] < 2 or len(frame) == 0:
-        raise InvalidTable(
-            f"the file {path} has {len(frame)} rows and {frame.shape[1]} column(s), which is not a "
-            "table of records with a target; save it as CSV with a header line and commas."
-        )
-    return frame
-
-
-def _without_missing(frame: pd.DataFrame, missing: tuple[str, ...]) -> pd.DataFrame:
-    """Return a frame in which texts that mean "missing" are missing, as in text files."""
-    columns = {}
-    for column, values in frame.items():
-        # A number such as -9 may be a marker in one column and a value in another, so only texts are compared.
-        is_text = pd.api.types.is_string_dtype(values)
-        columns[column] = values.mask(values.isin(missing)) if is_text else values
-    return pd.DataFrame(columns)
+def _without_index(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return a frame with its rows numbered and its columns named by texts, and what was in its index under a name."""
+    index = pd.DataFrame(
+        {
+            str(name): frame.index.get_level_values(level)
+            for level, name in enumerate(frame.index.names)
+            if name is not None
+        }
+    )
+    frame = frame.reset_index(drop=True)
+    # Numbers as names would not match what a command line or a schema says.
+    frame.columns = frame.columns.map(str)
+    return frame, index
 
 
 def _column(
-    frame: pd.DataFrame, column: str | ArrayLike, role: str, name: str
+    frame: pd.DataFrame,
+    index: pd.DataFrame,
+    column: str | ArrayLike,
+    role: str,
+    name: str,
 ) -> pd.Series:
     if isinstance(column, str):
-        if column not in frame.columns:
-            raise InvalidTable(
-                f"{name} has no column {column!r} to use as {role}; {nearest(column, frame.columns)}."
-            )
-        return frame[column]
-    values = pd.Series(np.asarray(column))
+        if column in frame.columns:
+            return frame[column]
+        if column in index.columns:
+            return index[column]
+        raise InvalidTable(
+            f"{name} has no column {column!r} to use as {role}; {nearest(column, [*frame.columns, *index.columns])}."
+        )
+    values = as_values(column, role=role)
     if len(values) != len(frame):
         raise InvalidTable(
             f"there are {len(frame)} records but {len(values)} values of the {role}; "
             "pass one per record."
         )
     return values
+
+
+def _dropped(
+    asked: Iterable[str], frame: pd.DataFrame, roles: dict[str, Any], name: str
+) -> list[str]:
+    """Return the columns to leave out, each of which must exist and have no other task."""
+    columns = list(dict.fromkeys(asked))
+    for column in columns:
+        if column not in frame.columns:
+            raise InvalidTable(
+                f"{name} has no column {column!r} to leave out; {nearest(column, frame.columns)}."
+            )
+        for role, named in roles.items():
+            if isinstance(named, str) and named == column and role != "group":
+                raise InvalidTable(
+                    f"column {column!r} of {name} is the {role} and cannot be left out as well; name another column."
+                )
+    return columns
+
+
+def _about_the_rest(
+    dropped: list[str],
+    index: pd.DataFrame,
+    used: list[str],
+    classes: tuple[str, ...],
+    called: str,
+) -> list[Finding]:
+    """Say what is no feature, and whether classes may be the same in two spellings."""
+    findings = []
+    if dropped:
+        findings.append(
+            Finding(
+                name="left_out",
+                severity=Severity.NOTE,
+                text=f"left out as asked: {quoted(dropped)}.",
+            )
+        )
+    ignored = [name for name in index.columns if name not in used]
+    if ignored:
+        findings.append(
+            Finding(
+                name="index",
+                severity=Severity.NOTE,
+                text=f"the index {quoted(ignored)} is no feature; make it a column if it should be one.",
+            )
+        )
+    if alike_but_for_spelling(classes):
+        findings.append(
+            Finding(
+                name="classes_alike",
+                severity=Severity.WARNING,
+                text=f"the target {called} has classes that differ only in spaces or capital letters ({quoted(list(classes))}); write equal "
+                "classes equally.",
+            )
+        )
+    return findings
 
 
 def _called(column: object) -> str:
@@ -300,22 +292,41 @@ def _called(column: object) -> str:
 def _classes(
     labels: pd.Series, called: str, name: str
 ) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    try:
+        different = labels.nunique()
+    except TypeError:
+        raise InvalidTable(
+            f"the target {called} of {name} holds lists or other nested values, which are no classes; give each of their parts a column."
+        ) from None
     if (
         pd.api.types.is_float_dtype(labels) and (labels % 1 != 0).any()
-    ) or labels.nunique() > MOST_CLASSES:
+    ) or different > MOST_CLASSES:
         raise InvalidTable(
-            f"the target {called} of {name} has {labels.nunique()} different values, which is a "
+            f"the target {called} of {name} has {different} different values, which is a "
             "quantity and not a class; name a regression model to audit one, or choose or make a target with few values."
         )
     # Numbers before texts, because the two cannot be compared with each other.
-    values = sorted(labels.unique(), key=lambda v: (isinstance(v, str), v))
+    try:
+        values = sorted(labels.unique(), key=lambda v: (isinstance(v, str), v))
+    except TypeError:
+        raise InvalidTable(
+            f"the target {called} of {name} holds values of several types that have no order, so its classes have none; write it as text or "
+            "as numbers."
+        ) from None
     if len(values) < 2:
         raise InvalidTable(
             f"the target {called} of {name} has the single value {values[0]!r}, so there is nothing "
             "to predict; choose a target with at least two classes."
         )
     codes = pd.Categorical(labels, categories=values).codes.astype(np.int64)
-    return tuple(_name_of(value) for value in values), codes
+    names = tuple(name_of(value) for value in values)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidTable(
+            f"the target {called} of {name} holds {twice} both as a number and as a text, which would be two classes of one name; write it "
+            "in one way."
+        )
+    return names, codes
 
 
 def _quantity(labels: pd.Series, called: str, name: str) -> NDArray[np.float64]:
@@ -342,13 +353,6 @@ def _quantity(labels: pd.Series, called: str, name: str) -> NDArray[np.float64]:
     return np.asarray(numbers + 0.0)
 
 
-def _name_of(value: object) -> str:
-    if isinstance(value, float) and value.is_integer():
-        # A column of whole numbers with a gap is read as floats: 1.0 and 1 are the same class.
-        return str(int(value))
-    return str(value)
-
-
 def _unit_codes(labels: pd.Series, called: str) -> NDArray[np.int64]:
     absent = int(labels.isna().sum())
     if absent:
@@ -359,99 +363,12 @@ def _unit_codes(labels: pd.Series, called: str) -> NDArray[np.int64]:
     return pd.factorize(labels)[0].astype(np.int64)
 
 
-def _as_text(labels: pd.Series) -> NDArray[np.object_]:
-    named = ["(missing)" if pd.isna(value) else _name_of(value) for value in labels]
+def _as_text(
+    labels: pd.Series | None, known: NDArray[np.bool_]
+) -> NDArray[np.object_] | None:
+    if labels is None:
+        return None
+    named = [
+        "(missing)" if pd.isna(value) else name_of(value) for value in labels[known]
+    ]
     return np.asarray(named, dtype=object)
-
-
-def _features(
-    frame: pd.DataFrame, schema: Schema | None, name: str
-) -> tuple[pd.DataFrame, Schema]:
-    if schema is not None:
-        for column in schema.columns:
-            if column not in frame.columns:
-                raise InvalidTable(
-                    f"{name} lacks the column {column!r}, which the schema declares; "
-                    f"{nearest(column, frame.columns)}."
-                )
-        for column in frame.columns:
-            if column not in schema.columns:
-                raise InvalidTable(
-                    f"{name} has the column {column!r}, which the schema does not declare; "
-                    f"{nearest(column, schema.columns)}."
-                )
-        frame = frame[list(schema.columns)]
-        kinds = dict(schema.columns)
-    else:
-        kinds = {column: _kind(frame[column]) for column in frame.columns}
-    columns = {
-        column: _values(frame[column], kinds[column]) for column in frame.columns
-    }
-    missing = schema.missing if schema else ()
-    inferred = (
-        Schema(columns=kinds, missing=missing) if missing else Schema(columns=kinds)
-    )
-    return pd.DataFrame(columns), inferred
-
-
-def _kind(values: pd.Series) -> ColumnKind:
-    if pd.api.types.is_bool_dtype(values):
-        return ColumnKind.BOOLEAN
-    if pd.api.types.is_numeric_dtype(values):
-        return ColumnKind.NUMERIC
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        return ColumnKind.CATEGORICAL
-    try:
-        # Ten distinct values are enough to see that there are more than two.
-        present = {str(v).lower() for v in values.dropna().unique()[:10]}
-    except TypeError as error:
-        raise InvalidTable(
-            f"column {values.name!r} holds lists or other nested values, which do not fit into one cell; "
-            "give each of their parts a column."
-        ) from error
-    if present and present <= {"true", "false"}:
-        return ColumnKind.BOOLEAN
-    if pd.api.types.is_datetime64_any_dtype(values):
-        return ColumnKind.NUMERIC
-    return ColumnKind.CATEGORICAL
-
-
-def _values(values: pd.Series, kind: ColumnKind) -> pd.Series:
-    if kind == ColumnKind.CATEGORICAL:
-        text = np.asarray(
-            [np.nan if pd.isna(v) else _name_of(v) for v in values], dtype=object
-        )
-        return pd.Series(text, dtype=object)
-    if kind == ColumnKind.BOOLEAN and not pd.api.types.is_numeric_dtype(values):
-        return pd.Series(
-            [np.nan if pd.isna(v) else _truth(v, values.name) for v in values],
-            dtype=np.float64,
-        )
-    if pd.api.types.is_datetime64_any_dtype(values):
-        # Days since 1970, of the size of other numbers; nanoseconds would lose digits as doubles.
-        days = (values - pd.Timestamp(0, tz=values.dt.tz)).dt.total_seconds() / 86_400
-        return days.astype(np.float64).reset_index(drop=True)
-    numbers = pd.to_numeric(values, errors="coerce").astype(np.float64)
-    wrong = int((numbers.isna() & ~values.isna()).sum())
-    if wrong:
-        raise InvalidTable(
-            f"column {values.name!r} is declared {kind.value} but {wrong} of its values are not "
-            "numbers; declare it categorical or repair them."
-        )
-    if np.isinf(numbers).any():
-        raise InvalidTable(
-            f"column {values.name!r} holds infinite values, which no model can use; "
-            "replace them or mark them as missing."
-        )
-    return pd.Series(numbers.to_numpy())
-
-
-def _truth(value: object, column: object) -> float:
-    text = str(value).strip().lower()
-    if text in _TRUE or text == "1":
-        return 1.0
-    if text in _FALSE or text == "0":
-        return 0.0
-    raise InvalidTable(
-        f"column {column!r} is declared boolean but holds {value!r}; declare it categorical or repair it."
-    )

@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from reticent.data._finding import Finding
+
 __all__ = ["MISSING", "ColumnKind", "Schema", "Table"]
 
 # The question mark is how many published tables (Adult among them) mark a missing value.
@@ -32,13 +34,19 @@ class Schema:
     Parameters
     ----------
     columns : mapping of str to ColumnKind
-        Feature columns in their order.
+        Feature columns in their order; in a declaration, empty to let the values decide.
     missing : tuple of str
         Cell contents that mean "missing" in text files.
+    dates : tuple of str
+        Numeric columns that are dates or durations, counted in days.
+    drop : tuple of str
+        In a declaration: columns that are left out.
     """
 
     columns: Mapping[str, ColumnKind]
     missing: tuple[str, ...] = MISSING
+    dates: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
 
     def names(self, kind: ColumnKind) -> list[str]:
         """Return the columns of one kind, in order."""
@@ -71,6 +79,8 @@ class Table:
         What the feature columns hold.
     dropped : int
         Rows left out because their target was missing.
+    findings : tuple of Finding
+        How the columns were understood, and what in them may have been meant otherwise.
     """
 
     features: pd.DataFrame
@@ -82,6 +92,7 @@ class Table:
     groups: NDArray[np.object_] | None = None
     parts: NDArray[np.object_] | None = None
     dropped: int = 0
+    findings: tuple[Finding, ...] = ()
 
     def __len__(self) -> int:
         return len(self.target)

@@ -34,6 +34,7 @@ from reticent.evidence.disparity import (
 )
 from reticent.evidence.epsilon import epsilon_ceiling, epsilon_lower_bound
 from reticent.evidence.epsilons import Epsilons
+from reticent.evidence.file import FileEvidence, FoundInFile, found_beyond_chance
 from reticent.evidence.histogram import (
     Histogram,
     individual_histogram,
@@ -57,14 +58,23 @@ from reticent.evidence.measures import (
     Claim,
     ClaimedEpsilon,
     Exposed,
+    FileRecords,
+    Gain,
     GroupPrivacy,
     InsiderPrivacy,
     Measure,
     Privacy,
+    ProofAgainstClaim,
     Seen,
     TrainingAgainstClaim,
     TruePositiveRate,
     UtilityScore,
+)
+from reticent.evidence.naming import (
+    Naming,
+    can_be_told,
+    name_members,
+    predictive_value,
 )
 from reticent.evidence.noise import (
     ceiling_of_steps,
@@ -100,6 +110,7 @@ from reticent.evidence.proportion import clopper_pearson
 from reticent.evidence.regression import absolute_skill, clipped_loss, r_squared
 from reticent.evidence.roc import RocPoint, exposed_share, roc_points, tpr_at_fpr
 from reticent.evidence.shares import estimate_share
+from reticent.evidence.skill import share_saved
 from reticent.evidence.statement import Limit, Outcome, Statement, Threat
 from reticent.evidence.targets import TargetsEvidence, measure_targets
 from reticent.evidence.two_sided import (
@@ -150,6 +161,10 @@ __all__ = [
     "Estimate",
     "Evidence",
     "Exposed",
+    "FileEvidence",
+    "FileRecords",
+    "FoundInFile",
+    "Gain",
     "GroupEvidence",
     "GroupPrivacy",
     "GroupSpread",
@@ -162,6 +177,7 @@ __all__ = [
     "Limit",
     "LossQuantile",
     "Measure",
+    "Naming",
     "Outcome",
     "PairDifference",
     "PairWins",
@@ -169,6 +185,7 @@ __all__ = [
     "PoolEvidence",
     "PoolForecast",
     "Privacy",
+    "ProofAgainstClaim",
     "RegimeEvidence",
     "RocPoint",
     "Seen",
@@ -189,6 +206,7 @@ __all__ = [
     "best_of",
     "by_group",
     "calibration",
+    "can_be_told",
     "ceiling_of_steps",
     "clipped_loss",
     "clopper_pearson",
@@ -200,6 +218,7 @@ __all__ = [
     "epsilon_of_steps",
     "estimate_share",
     "exposed_share",
+    "found_beyond_chance",
     "guess_counts",
     "guesses",
     "individual_histogram",
@@ -212,6 +231,7 @@ __all__ = [
     "measure_targets",
     "mu_ceiling",
     "mu_lower_bound",
+    "name_members",
     "noise_level",
     "noise_upper_bound",
     "normality",
@@ -222,6 +242,7 @@ __all__ = [
     "pairwise",
     "path_of",
     "posterior_histogram",
+    "predictive_value",
     "privacy_from_accuracy",
     "privacy_from_rounds",
     "r_squared",
@@ -230,6 +251,7 @@ __all__ = [
     "refutes",
     "roc_points",
     "score_histogram",
+    "share_saved",
     "smallest_visible_leak",
     "split_level",
     "strongest",

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from reticent.evidence._estimate import Estimate, best_of
 from reticent.evidence.calibration import Calibration
+from reticent.evidence.file import FileEvidence
 from reticent.evidence.histogram import Histogram
 from reticent.evidence.ltu import privacy_from_accuracy
+from reticent.evidence.naming import Naming
 from reticent.evidence.pool import PoolEvidence
 from reticent.evidence.roc import RocPoint
 from reticent.evidence.worst_case import WorstCase
@@ -32,7 +34,7 @@ class AttackEvidence:
     name : str
         The attack.
     family : str
-        What the attacker does beside querying: ``"queries"``, ``"looks inside"`` or ``"trains others"``.
+        What the attacker does beside querying: ``"queries"``, ``"looks inside"``, ``"trains others"`` or ``"reads the file"``.
     auc : Estimate
         LTU accuracy over all pairs, which is the area under the ROC curve.
     privacy : Estimate
@@ -151,6 +153,8 @@ class Utility:
         The score of an answer that looks at no feature.
     baseline_words : str
         What that answer is: ``"always answering the most frequent class"``.
+    gain : Estimate or None
+        Share of that answer's errors that the product saves; None if that answer is never wrong.
     beside : mapping of str to Estimate
         Other scores that belong to it, by what they are called.
     """
@@ -159,6 +163,7 @@ class Utility:
     definition: str
     baseline: float
     baseline_words: str
+    gain: Estimate | None = None
     beside: Mapping[str, Estimate]
 
 
@@ -205,6 +210,12 @@ class Evidence:
         The largest vulnerability that the claimed epsilon allows.
     pool : PoolEvidence or None
         What many models tell, if they were trained.
+    aside : tuple of AttackEvidence
+        Attacks that need more than would be released; they are shown, and the verdict does not rest on them.
+    file : FileEvidence or None
+        What the product's file contains, if it was read.
+    naming : Naming or None
+        What the strongest attack is good for when names must be right.
     """
 
     attacks: tuple[AttackEvidence, ...]
@@ -226,6 +237,9 @@ class Evidence:
     subgroup_aware: Estimate | None
     vulnerability_bound: float | None
     pool: PoolEvidence | None
+    aside: tuple[AttackEvidence, ...] = ()
+    file: FileEvidence | None = None
+    naming: Naming | None = None
 
     @property
     def privacy(self) -> Estimate:

@@ -1,24 +1,20 @@
 r"""Statements about regression models: how useful they are, and what a bounded loss reveals.
 
-Both scores of utility are :math:`1 - \sum a / \sum b` with :math:`a` the loss of the product on a record and :math:`b` the loss of a
-constant. Such a ratio is skewed if the target has heavy tails: an interval from its linearisation then contains the truth
-far less often than it states, whereas one from leaving out each unit in turn (the jackknife) does so nearly as often as it states. The
-interval is computed for the logarithm of the ratio, so that it contains no score above 1. If the target has no fourth moment, no interval for
-:math:`R^2` is valid; the skill of the absolute error, which is reported with it, needs only the second.
+Both scores of utility are shares of a constant's loss that the product saves (:mod:`reticent.evidence.skill`). If the target has no
+fourth moment, no interval for :math:`R^2` is valid; the skill of the absolute error, which is reported with it, needs only the second.
 
 References
 ----------
-.. [1] Efron & Stein, "The jackknife estimate of variance", Annals of Statistics 9, 1981.
-.. [2] Pedersen et al., "LTU attacker for membership inference", arXiv:2202.02278, Theorem 2.
+.. [1] Pedersen et al., "LTU attacker for membership inference", arXiv:2202.02278, Theorem 2.
 """
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
-from reticent._check import as_scores, in_open_unit
+from reticent._check import as_scores
 from reticent.errors import InvalidInput
 from reticent.evidence._estimate import Estimate
+from reticent.evidence.skill import share_saved
 
 __all__ = ["absolute_skill", "clipped_loss", "r_squared"]
 
@@ -60,9 +56,7 @@ def r_squared(
     0.94 [0.85, 0.98]
     """
     f, y = _pairs(predictions, targets, constant=mean, name="mean")
-    return _saved(
-        (y - f) ** 2, (y - mean) ** 2, _codes(units, len(y)), level=level, name="mean"
-    )
+    return share_saved((y - f) ** 2, (y - mean) ** 2, units=units, level=level)
 
 
 def absolute_skill(
@@ -97,19 +91,13 @@ def absolute_skill(
     0.78 [0.53, 0.90]
     """
     f, y = _pairs(predictions, targets, constant=median, name="median")
-    return _saved(
-        np.abs(y - f),
-        np.abs(y - median),
-        _codes(units, len(y)),
-        level=level,
-        name="median",
-    )
+    return share_saved(np.abs(y - f), np.abs(y - median), units=units, level=level)
 
 
 def clipped_loss(residuals: ArrayLike, *, typical_error: float) -> NDArray[np.float64]:
     r"""Return losses in [0, 1] for Theorem 2: :math:`\min(|r| / (2m), 1)` with m a typical error.
 
-    Theorem 2 of the LTU paper [2]_ needs a bounded loss. Dividing by the range of the residuals would bound it too, but then a
+    Theorem 2 of the LTU paper [1]_ needs a bounded loss. Dividing by the range of the residuals would bound it too, but then a
     single outlier decides the scale and leaves nothing of the gap. The scale must be fixed before
     the residuals are seen: use the median absolute error of other models on records that they were not trained on,
     or that of the product on records that are not judged.
@@ -149,81 +137,3 @@ def _pairs(
             f"predictions, targets or the {name} ({constant!r}) are infinite or NaN, so no error can be formed; repair the product."
         )
     return f, y
-
-
-def _codes(units: ArrayLike, rows: int) -> NDArray[np.int64]:
-    names, codes = np.unique(np.asarray(units), return_inverse=True)
-    if codes.shape != (rows,):
-        raise InvalidInput(
-            f"units have the shape {codes.shape}, but there are {rows} records; pass one unit per record."
-        )
-    if len(names) < 2:
-        raise InvalidInput(
-            "all records belong to one unit, so nothing is known about others; pass records of at least 2 units."
-        )
-    return codes
-
-
-def _saved(
-    lost: NDArray[np.float64],
-    by_constant: NDArray[np.float64],
-    codes: NDArray[np.int64],
-    *,
-    level: float,
-    name: str,
-) -> Estimate:
-    """Return 1 - sum(lost) / sum(by_constant), with the interval of the jackknife over units [1]_."""
-    in_open_unit(level, "level")
-    # Measured in units of the largest, so that squares of tiny or huge targets neither vanish nor overflow.
-    unit = float(by_constant.max())
-    if not 0 < unit < np.inf:
-        raise InvalidInput(
-            f"no target differs from the training {name} by a finite amount, so there is nothing to explain; pass records whose targets vary."
-        )
-    above = np.bincount(codes, weights=lost / unit).astype(np.float64)
-    below = np.bincount(codes, weights=by_constant / unit).astype(np.float64)
-    ratio = float(above.sum() / below.sum())
-    low, high, method = _ends(above, below, level=level)
-    return Estimate(
-        value=1 - ratio,
-        low=min(1 - high, 1 - ratio),
-        high=max(1 - low, 1 - ratio),
-        level=level,
-        method=method,
-    )
-
-
-def _ends(
-    above: NDArray[np.float64], below: NDArray[np.float64], *, level: float
-) -> tuple[float, float, str]:
-    """Return the ends of the interval of sum(above) / sum(below) over units, and how they were computed."""
-    count, ratio = len(above), float(above.sum() / below.sum())
-    if ratio == 0:
-        # No unit shows an error. At this level, a share of all units may still have one, and these are
-        # assumed to lose as much as the constant does.
-        unseen = 1 - (1 - level) ** (1 / count)
-        return 0.0, unseen, "units without any error"
-    # The rest of a sum without its largest part is nothing but rounding if it is a smaller share than this.
-    rounding = 1e-12
-    above_rest, below_rest = above.sum() - above, below.sum() - below
-    if below_rest.min() <= rounding * below.sum():
-        # Only one unit differs from the constant: without it, nothing is known.
-        return 0.0, np.inf, "one unit alone varies"
-    quantile = float(stdtrit(count - 1, 1 - (1 - level) / 2))
-    if above_rest.min() <= rounding * above.sum():
-        # One unit has all the error, and without it the logarithm is infinite.
-        half = quantile * _jackknife(above_rest / below_rest)
-        return max(ratio - half, 0.0), ratio + half, "jackknife over units"
-    half = quantile * _jackknife(np.log(above_rest / below_rest))
-    return (
-        float(ratio * np.exp(-half)),
-        float(ratio * np.exp(min(half, 700.0))),  # beyond, the exponential overflows
-        "jackknife over units, log scale",
-    )
-
-
-def _jackknife(without: NDArray[np.float64]) -> float:
-    """Return the standard error from the values with one unit left out each."""
-    count = len(without)
-    squares = ((without - without.mean()) ** 2).sum()
-    return float(np.sqrt((count - 1) / count * squares))

@@ -76,6 +76,11 @@ class Limit:
                 raise InvalidInput(
                     f"{name} of the limit on {self.measure} is {number}, which can decide nothing; write a finite number."
                 )
+        # A limit of 0 and one of 0.0 are the same, also to the digest of a policy.
+        for side in ("at_least", "at_most"):
+            number = getattr(self, side)
+            object.__setattr__(self, side, None if number is None else float(number))
+        object.__setattr__(self, "at", {k: float(v) for k, v in self.at.items()})
 
     @property
     def judges(self) -> bool:

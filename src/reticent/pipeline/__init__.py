@@ -2,8 +2,15 @@
 
 from reticent.pipeline._api import audit, audit_outputs, workers_of
 from reticent.pipeline._audit import results_folder, run_audit
+from reticent.pipeline._bind import (
+    bound_to_product,
+    must_be_unchanged,
+    table_file_digest,
+)
 from reticent.pipeline._canaries import OneRunAudit, audit_in_one_run
 from reticent.pipeline._case import divide, train_seed
+from reticent.pipeline._clean import CleanResult, clean
+from reticent.pipeline._derive import Derived, derive_again
 from reticent.pipeline._identify import WatchPlan, run_identification
 from reticent.pipeline._input import must_be_writable, table_of
 from reticent.pipeline._insider import LOOKS, plan_rounds
@@ -29,6 +36,7 @@ from reticent.pipeline._train import (
     train,
 )
 from reticent.pipeline._verbs import identify, plan, training_to_watch
+from reticent.pipeline._verify import Verification, dossier_file, verify
 from reticent.pipeline._watched import watched_evidence
 
 __all__ = [
@@ -36,6 +44,8 @@ __all__ = [
     "SIZES",
     "AuditPlan",
     "AuditResult",
+    "CleanResult",
+    "Derived",
     "Dissimilar",
     "LargestGradient",
     "Mislabelled",
@@ -45,15 +55,21 @@ __all__ = [
     "Risk",
     "TrainPlan",
     "TrainedProduct",
+    "Verification",
     "WatchPlan",
     "audit",
     "audit_in_one_run",
     "audit_outputs",
+    "bound_to_product",
+    "clean",
     "default_network",
+    "derive_again",
     "divide",
+    "dossier_file",
     "forecast",
     "identify",
     "largest_size",
+    "must_be_unchanged",
     "must_be_writable",
     "plan",
     "plan_rounds",
@@ -63,10 +79,12 @@ __all__ = [
     "run_audit",
     "run_identification",
     "run_training",
+    "table_file_digest",
     "table_of",
     "train",
     "train_seed",
     "training_to_watch",
+    "verify",
     "watched_evidence",
     "workers_of",
 ]

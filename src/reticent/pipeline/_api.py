@@ -2,8 +2,8 @@
 
 import hashlib
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +12,22 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from reticent.attack import Attack, Challenge
-from reticent.data import ColumnKind, Finding, Severity, Table, table_from_frame
+from reticent.data import Finding, Severity, as_values
 from reticent.errors import InvalidInput
 from reticent.evidence import Measure
 from reticent.pipeline._audit import outputs_dossier, run_audit
+from reticent.pipeline._given import GivenProduct, GivenRecords, both_sides
 from reticent.pipeline._plan import AuditPlan
 from reticent.policy import Policy, read_policy
 from reticent.product import Provenance, versions
-from reticent.report import Dossier, Section
-from reticent.run import Effort, Processes, Run, Serial, Workers
+from reticent.report import Dossier, Section, is_watched, terminal
+from reticent.run import Effort, Processes, Run, Serial, Workers, keyed
 from reticent.train import trainer_of
 
 __all__ = ["audit", "audit_outputs", "workers_of"]
 
 FEWEST_OUTPUTS = 20  # members, and non-members: as many as a part of a table needs
-# Gigabytes and minutes, the same as on the command line.
-USUAL_MEMORY, USUAL_MINUTES = 2.0, 2.0
+USUAL_MEMORY = 2.0  # gigabytes, the same as on the command line
 
 
 def workers_of(count: int | None) -> Workers:
@@ -43,48 +43,62 @@ def workers_of(count: int | None) -> Workers:
 
 
 def audit(
-    estimator: Any,
-    X: pd.DataFrame | ArrayLike,
-    y: ArrayLike,
+    estimator: Any = None,
+    X: Any = None,
+    y: str | ArrayLike | None = None,
     groups: ArrayLike | None = None,
     units: ArrayLike | None = None,
     policy: Policy | Path | str | None = None,
     seed: int = 0,
     *,
+    product: Any = None,
+    members: tuple[Any, ArrayLike] | None = None,
+    nonmembers: tuple[Any, ArrayLike] | None = None,
     parts: ArrayLike | None = None,
+    drop: Sequence[str] = (),
     claimed_epsilon: float | None = None,
     attacks: Sequence[Attack] = (),
     measures: Sequence[Measure] = (),
     sections: Sequence[Section] = (),
-    minutes: float = USUAL_MINUTES,
+    minutes: float | None = None,
     rounds: int = 100,
     pool: int | None = None,
     memory: float = USUAL_MEMORY,
     workers: int | Workers | None = None,
+    by: str = "",
+    progress: bool | Callable[[str, int, int], None] | None = None,
 ) -> Dossier:
-    """Train an estimator on a part of the data, attack it, and decide.
+    """Train an estimator on a part of the data, or take a product that is trained already; attack it, and decide.
 
     Parameters
     ----------
     estimator : estimator, recipe, Trainer or str
         A scikit-learn-like model or pipeline (cloned, never fitted itself), a recipe such as
         ``reticent.Network(hidden=[8])``, a trainer, or a description such as ``"sklearn.naive_bayes.GaussianNB()"``.
+        A fitted estimator is refused: it is a product.
     X : data frame or array, shape (n, d)
-        Features. A frame with text or missing values is imputed, one-hot coded and scaled
+        Features, in a frame of pandas, Polars, PyArrow or another library. A frame with text or missing values is imputed, one-hot coded and scaled
         inside the trainer, unless the estimator begins with a ``ColumnTransformer``;
         complete numeric data reach the estimator as they are.
-    y : array-like, shape (n,)
-        Classes.
-    groups : array-like, optional
-        Subgroup of each record.
-    units : array-like, optional
-        Person each record belongs to; no person is in two parts.
+    y : array-like, shape (n,), or str
+        Classes, or the quantity that a regression model predicts; or the column of X that holds them.
+    groups : array-like or str, optional
+        Subgroup of each record, or the column that holds it; with ``members``, of the members and then of the non-members.
+    units : array-like or str, optional
+        Person each record belongs to; no person is in two parts. In the order of ``groups``.
     policy : Policy, path or str, optional
         Rules of release: ``"default"``, ``"strict"``, a TOML file or a policy.
     seed : int
         Seed of split, training and attacks.
-    parts : array-like of str, optional
+    product : fitted estimator, Product or path, optional
+        A product that is audited as it is, on the records that it was trained on and on others: pass ``members`` and ``nonmembers``, or X, y
+        and ``parts``. With an estimator beside it, which must be the product's recipe, attacks that train others like it are run as well.
+    members, nonmembers : pair of X and y, optional
+        Records that the product was trained on, and others from the same source.
+    parts : array-like of str, or str, optional
         ``"defender"``, ``"reserved"``, ``"auxiliary"``; by default a random split.
+    drop : sequence of str
+        Columns that are left out.
     claimed_epsilon : float, optional
         Privacy that the trainer claims.
     attacks : sequence of Attack
@@ -93,13 +107,20 @@ def audit(
         Measures of your own, which the policy may limit.
     sections : sequence of Section
         Sections of your own in the report.
-    minutes, memory : float
-        About how long the audit may take, and gigabytes.
+    minutes : float, optional
+        About how long the audit may take; by default two minutes, or what a pool of 8 models needs.
+    memory : float
+        Gigabytes.
     rounds, pool : int
         Most rounds of the retraining insider per regime, and number of models that attacks compare with; see
         :class:`AuditPlan`.
     workers : int or Workers, optional
         Processes, or a cluster; by default one process per core.
+    by : str
+        Who runs the audit, for the dossier.
+    progress : bool or callable, optional
+        Whether stages and findings about the data are shown on the way; by default they are on a terminal and in a notebook. A function is
+        called with the stage, how many of its jobs are done, and how many there are.
 
     Returns
     -------
@@ -115,14 +136,29 @@ def audit(
     >>> str(dossier.verdict)
     'INCONCLUSIVE'
     """
-    data = _Data(X=X, y=y, groups=groups, units=units, parts=parts)
     rules = _policy(policy)
-    trainer = trainer_of(estimator, preprocess=data.needs_preprocessing)
-    table = data.table(quantity=trainer.quantity)
-    shown = {"groups": groups, "units": units, "parts": parts}
-    given = {k: None if v is None else _Name(k) for k, v in shown.items()}
+    given_product = None if product is None else GivenProduct(product)
+    given = GivenRecords(X=X, y=y, groups=groups, units=units, parts=parts, drop=drop)
+    records = _complete(given, given_product, members, nonmembers)
+    trainer = None
+    if estimator is not None:
+        trainer = trainer_of(estimator, preprocess=records.needs_preprocessing)
+    elif given_product is None:
+        raise InvalidInput(
+            "there is neither an estimator nor a product, so there is nothing to audit; pass one of them."
+        )
+    predicts = given_product or trainer
+    assert predicts is not None
+    table = records.table(quantity=predicts.quantity)
+    made, provenance = None, Provenance()
+    if given_product is not None:
+        made, provenance = given_product.on(table, records)
+    name = given_product.name if given_product else trainer.recipe  # type: ignore[union-attr]
+    by_sides = members is not None
     plan = AuditPlan(
         trainer=trainer,
+        product=made,
+        provenance=provenance,
         policy=rules,
         claimed_epsilon=claimed_epsilon,
         own_attacks=tuple(attacks),
@@ -130,17 +166,23 @@ def audit(
         own_sections=tuple(sections),
         rounds=rounds,
         pool=pool,
-        subject={"table": f"{len(table):,} records", "product": trainer.recipe},
+        by=by,
+        subject={"table": f"{len(table):,} records", "product": name},
         repeat=_call(
             "audit",
-            trainer.recipe,
-            "X",
-            "y",
-            groups=given["groups"],
-            units=given["units"],
+            *(() if trainer is None else (trainer.recipe,)),
+            *(() if by_sides or trainer is None else ("X", repr(_shown(y, "y")))),
+            X=None if by_sides or trainer is not None else _Name("X"),
+            y=None if by_sides or trainer is not None else _shown(y, "y"),
+            groups=_shown(groups, "groups"),
+            units=_shown(units, "units"),
             policy=rules.name,
             seed=seed,
-            parts=given["parts"],
+            product=_shown(product, "product"),
+            members=_shown(members, "members"),
+            nonmembers=_shown(nonmembers, "nonmembers"),
+            parts=_shown(parts, "parts"),
+            drop=list(drop) or None,
             claimed_epsilon=claimed_epsilon,
             minutes=minutes,
             rounds=rounds,
@@ -151,7 +193,51 @@ def audit(
     by_count = workers is None or isinstance(workers, int)
     who = workers_of(workers) if by_count else workers  # type: ignore[arg-type]
     effort = Effort(minutes=minutes, memory=memory, workers=who)  # type: ignore[arg-type]
-    return run_audit(table, plan, run=Run(seed=seed, effort=effort)).dossier
+    if callable(progress):
+        run = Run(seed=seed, effort=effort, tell=progress)
+        return run_audit(table, plan, run=run).dossier
+    shown = is_watched() if progress is None else progress
+    with terminal(quiet=not shown) as screen:
+        run = Run(seed=seed, effort=effort, tell=screen.tell, say=screen.say)
+        return run_audit(table, plan, run=run).dossier
+
+
+def _complete(
+    given: GivenRecords, product: GivenProduct | None, members: Any, nonmembers: Any
+) -> GivenRecords:
+    """Return the records, of which either the parts are known or a random split is allowed."""
+    if members is None and nonmembers is None:
+        if given.X is None or given.y is None:
+            raise InvalidInput(
+                f"{'X' if given.X is None else 'y'} is missing, so there are no records to audit with; pass X and y"
+                + (", or members and nonmembers." if product else ".")
+            )
+        if product is not None and given.parts is None:
+            raise InvalidInput(
+                "it is not known which of the records the product was trained on, so nobody can be called a member; pass "
+                "members=(X, y) and nonmembers=(X, y), or parts with defender and reserved."
+            )
+        return given
+    if product is None:
+        raise InvalidInput(
+            "members and nonmembers belong to a product that is trained already, but there is none; pass it as product=, or pass X and y to "
+            "train one."
+        )
+    if members is None or nonmembers is None:
+        raise InvalidInput(
+            f"{'members' if members is None else 'nonmembers'} is missing, so there is nobody to compare with; pass both."
+        )
+    if not (given.X is None and given.y is None and given.parts is None):
+        raise InvalidInput(
+            "members and nonmembers are all records of the audit, but there are also X, y or parts; leave these out."
+        )
+    X, y, parts = both_sides(members, nonmembers)
+    return replace(given, X=X, y=y, parts=parts)
+
+
+def _shown(value: object, name: str) -> object:
+    """Return how an argument is shown in the line that repeats the audit."""
+    return value if value is None or isinstance(value, str) else _Name(name)
 
 
 def audit_outputs(
@@ -162,18 +248,21 @@ def audit_outputs(
     seed: int = 0,
     claimed_epsilon: float | None = None,
     name: str = "saved outputs",
+    classes: Sequence[object] | None = None,
 ) -> Dossier:
     """Audit a product of which only the answers are at hand.
 
     Parameters
     ----------
     members, nonmembers : pair of arrays
-        ``predict_proba`` of shape (n, c), and the true classes as numbers 0 to c - 1; of
+        ``predict_proba`` of shape (n, c), and the true classes, as numbers 0 to c - 1 or as names; of
         records the product was trained on, and of others from the same source.
     policy, seed, claimed_epsilon
         As in :func:`audit`.
     name : str
         Name of the product in the report.
+    classes : sequence, optional
+        Names of the classes in the order of the columns; by default, for names, the sorted names, which is how scikit-learn orders them.
 
     Returns
     -------
@@ -188,12 +277,19 @@ def audit_outputs(
     >>> str(audit_outputs((sure, labels), (unsure, labels)).verdict)
     'REFUSE'
     """
-    (p_in, y_in), (p_out, y_out) = (_outputs(*members), _outputs(*nonmembers))
+    (p_in, labels_in), (p_out, labels_out) = (
+        _outputs(members, "members"),
+        _outputs(nonmembers, "nonmembers"),
+    )
     if p_in.shape[1:] != p_out.shape[1:]:
         raise InvalidInput(
             f"members have answers of shape {p_in.shape} and non-members of {p_out.shape}; both must come "
             "from the same product."
         )
+    numbers, names = _class_numbers(
+        pd.concat([labels_in, labels_out], ignore_index=True), p_in.shape[1], classes
+    )
+    y_in, y_out = numbers[: len(labels_in)], numbers[len(labels_in) :]
     for who, labels in (("members", y_in), ("non-members", y_out)):
         if len(labels) < FEWEST_OUTPUTS:
             raise InvalidInput(
@@ -206,7 +302,6 @@ def audit_outputs(
     digest = hashlib.sha256(
         challenge.probabilities.tobytes() + challenge.labels.tobytes()
     )
-    classes = tuple(str(k) for k in range(p_in.shape[1]))
     finding = Finding(
         name="outputs_only",
         severity=Severity.WARNING,
@@ -219,8 +314,8 @@ def audit_outputs(
         answers_only=True,
         policy=rules,
         provenance=Provenance(
-            data_fingerprint=digest.hexdigest(),
-            classes=classes,
+            data_fingerprint=keyed(digest.hexdigest(), about="outputs"),
+            classes=names,
             versions=versions(),
             claimed_epsilon=claimed_epsilon,
         ),
@@ -232,6 +327,7 @@ def audit_outputs(
             policy=rules.name,
             seed=seed,
             claimed_epsilon=claimed_epsilon,
+            classes=None if classes is None else list(classes),
         ),
     )
     return outputs_dossier(
@@ -241,39 +337,6 @@ def audit_outputs(
         findings=[finding],
         run=Run(seed=seed),
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Data:
-    """Records as a caller has them."""
-
-    X: Any
-    y: Any
-    groups: Any
-    units: Any
-    parts: Any
-
-    def table(self, *, quantity: bool = False) -> Table:
-        return table_from_frame(
-            _frame(self.X),
-            target=np.asarray(self.y),
-            group=self.groups,
-            unit=self.units,
-            part=self.parts,
-            quantity=quantity,
-            name="X",
-        )
-
-    @property
-    def needs_preprocessing(self) -> bool:
-        """Whether there is text or something missing; complete numbers reach an estimator as they are."""
-        frame = _frame(self.X)
-        kinds = table_from_frame(
-            frame, target=np.arange(len(frame)) % 2, unit=self.units, name="X"
-        )
-        return bool(kinds.schema.names(ColumnKind.CATEGORICAL)) or bool(
-            kinds.features.isna().to_numpy().any()
-        )
 
 
 class _Name(str):
@@ -300,20 +363,54 @@ def _policy(policy: Policy | Path | str | None) -> Policy:
     return read_policy("default" if policy is None else policy)
 
 
-def _frame(X: pd.DataFrame | ArrayLike) -> pd.DataFrame:
-    if isinstance(X, pd.DataFrame):
-        return X
-    array = np.asarray(X)
-    if array.ndim != 2:
+def _outputs(side: Any, name: str) -> tuple[NDArray[np.float64], pd.Series]:
+    """Return the answers and the true classes of one side."""
+    if not isinstance(side, tuple | list) or len(side) != 2:
         raise InvalidInput(
-            f"X has shape {array.shape}, but must have one row per record and one column per feature."
+            f"{name} must be a pair of answers and true classes, such as {name}=(model.predict_proba(X), y)."
         )
-    return pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
+    try:
+        probabilities = np.asarray(side[0], dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"the answers of {name} are not numbers; pass the result of predict_proba."
+        ) from None
+    if probabilities.ndim != 2 or probabilities.shape[1] < 2:
+        raise InvalidInput(
+            f"the answers of {name} have shape {probabilities.shape}, but must have one row per record and one column per class; pass the "
+            "result of predict_proba."
+        )
+    labels = as_values(side[1], role="class")
+    if len(labels) != len(probabilities):
+        raise InvalidInput(
+            f"{name} has {len(probabilities)} answers but {len(labels)} true classes; pass one per record."
+        )
+    if labels.isna().any():
+        raise InvalidInput(
+            f"{int(labels.isna().sum())} true classes of {name} are missing; leave those records out."
+        )
+    return probabilities, labels
 
 
-def _outputs(
-    probabilities: ArrayLike, labels: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    return np.asarray(probabilities, dtype=np.float64), np.asarray(
-        labels, dtype=np.int64
-    )
+def _class_numbers(
+    labels: pd.Series, columns: int, classes: Sequence[object] | None
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Return the column of each true class, and the names of the classes."""
+    present = labels.unique().tolist()
+    if classes is None:
+        numbers = {k: k for k in range(columns)}
+        # True and False are 1 and 0, as are 1.0 and 0.0.
+        if all(value in numbers for value in present):
+            return labels.to_numpy(dtype=np.int64), tuple(map(str, numbers))
+        try:
+            classes = sorted(present)
+        except TypeError:
+            classes = present
+    order = {value: k for k, value in enumerate(classes)}
+    unknown = [value for value in present if value not in order]
+    if len(order) != columns or unknown:
+        raise InvalidInput(
+            f"there are answers for {columns} classes, but the true classes are {', '.join(map(str, present[:6]))}, so nobody knows which "
+            "column is whose; pass classes= with the name of each column, such as classes=model.classes_."
+        )
+    return labels.map(order).to_numpy(dtype=np.int64), tuple(map(str, classes))

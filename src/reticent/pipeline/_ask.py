@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent.audits import Answers
-from reticent.data import Finding, Severity
+from reticent.data import Finding, Severity, Table
 from reticent.pipeline._case import Case, train_seed
-from reticent.product import Product, as_product
+from reticent.pipeline._clean import secret
+from reticent.product import Product, as_product, clean_product
 from reticent.run import Run
 
 __all__ = ["Null", "ask_null", "ask_product", "training_findings"]
@@ -31,11 +32,14 @@ class Null:
         What gave them, for the report.
     rows : array of int or None
         The records that were asked about; None for all.
+    product : Product or None
+        What gave them, if it is another product that was trained just now.
     """
 
     answers: Answers
     what: str
     rows: NDArray[np.int64] | None
+    product: Product | None = None
 
 
 def ask_product(case: Case, run: Run) -> tuple[Answers, Product | None]:
@@ -57,12 +61,26 @@ def ask_product(case: Case, run: Run) -> tuple[Answers, Product | None]:
         )
         # Only the training is timed, not the queries: pool and insider plan their trainings by it.
         seconds = time.perf_counter() - started
+        notes: tuple[str, ...] = ()
+        if plan.cleaned:
+            product, note = _cleaned(product, case.split.defender)
+            notes = (note,)
         trained.append(product)
-        return replace(case.kind.ask(product, case.both), seconds=seconds)
+        answers = case.kind.ask(product, case.both)
+        return replace(answers, seconds=seconds, warnings=(*notes, *answers.warnings))
 
     answers = run.keep("answers", Answers, train_and_ask, depends=case.content)
     run.tell("training the product", 1, 2)
     return answers, plan.product or (trained[0] if trained else None)
+
+
+def _cleaned(product: Product, members: Table) -> tuple[Product, str]:
+    """Return the product without what its file need not tell, and what was done in one sentence."""
+    cleaned = clean_product(product, members, rng=secret())
+    done = "; ".join(str(entry) for entry in cleaned.done) or "nothing"
+    kept = "; ".join(str(entry) for entry in cleaned.kept)
+    note = f"the product was cleaned before it was attacked ({done}), and {cleaned.changed}"
+    return cleaned.product, note + (f"; could not be cleaned: {kept}" if kept else "")
 
 
 def training_findings(answers: Answers) -> tuple[Finding, ...]:
@@ -103,16 +121,15 @@ def ask_null(case: Case, answers: Answers, run: Run) -> Null:
         and auxiliary is not None
         and case.kind.can_learn_from(auxiliary)
     ):
-        unrelated = run.keep(
-            "control",
-            Answers,
-            lambda: case.kind.ask(
-                as_product(trainer.train(auxiliary, seed=run.seed_for("control"))),
-                case.both,
-                looks_inside=answers.internals is not None,
-            ),
-            depends=case.content,
-        )
+        trained: list[Product] = []
+
+        def train_and_ask() -> Answers:
+            seed = run.seed_for("control")
+            trained.append(as_product(trainer.train(auxiliary, seed=seed)))
+            looks_inside = answers.internals is not None
+            return case.kind.ask(trained[0], case.both, looks_inside=looks_inside)
+
+        unrelated = run.keep("control", Answers, train_and_ask, depends=case.content)
         run.tell("training the product", 2, 2)
         control, product = unrelated.internals, answers.internals
         # An attack on layers that the control lacks could not be run on it, and so would go unchecked.
@@ -123,6 +140,7 @@ def ask_null(case: Case, answers: Answers, run: Run) -> Null:
                 answers=unrelated,
                 what="A product trained on unrelated records",
                 rows=None,
+                product=trained[0] if trained else None,
             )
     run.tell("training the product", 2, 2)
     # Neither half was trained on, so whatever tells them apart is not membership.

@@ -1,30 +1,40 @@
 """The one pipeline: table, split, product, attacks, evidence, statements, decision, dossier."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.audits import Sides
+from reticent.audits import Kind, Sides
 from reticent.data import Finding, Severity, Split, Table
 from reticent.evidence import (
     Epsilons,
     Evidence,
+    Measure,
     Seen,
     Statement,
     individual_privacy,
     pair_wins,
 )
+from reticent.pipeline._advice import gap_of_missing, plain_gap, remedies, unneeded
 from reticent.pipeline._ask import ask_null, ask_product, training_findings
 from reticent.pipeline._case import Case
 from reticent.pipeline._claims import Claims, examine_claims, three_epsilons
 from reticent.pipeline._controls import judge_controls
+from reticent.pipeline._file import open_files
 from reticent.pipeline._gather import Gathered, Heard, gather, posterior_of
 from reticent.pipeline._insider import play_insider
-from reticent.pipeline._look import look_at_data, what_is_not_kept
+from reticent.pipeline._look import (
+    look_at_data,
+    look_at_provenance,
+    what_is_not_kept,
+    what_is_not_learned,
+)
 from reticent.pipeline._plan import (
     INSIDER_ATTACK,
     AuditPlan,
@@ -39,11 +49,27 @@ from reticent.pipeline._pool import (
     train_pool,
 )
 from reticent.pipeline._score import Arena, score_all
-from reticent.policy import Control, Gap, decide
-from reticent.report import Dossier, insider_warning, summarise
-from reticent.run import Run
+from reticent.policy import Control, Gap, Policy, decide
+from reticent.report import (
+    Binding,
+    Dossier,
+    access_of,
+    aside_warning,
+    insider_warning,
+    policy_digest,
+    summarise,
+)
+from reticent.run import Run, now
 
-__all__ = ["outputs_dossier", "results_folder", "run_audit"]
+__all__ = [
+    "gaps_of",
+    "measure_all",
+    "outputs_dossier",
+    "results_folder",
+    "rows_of",
+    "run_audit",
+    "warnings_of",
+]
 
 NULL_HALVES = "One half of the non-members, set against the other,"
 
@@ -71,6 +97,7 @@ def run_audit(
     run = run or Run()
     case = Case.of(table, plan, split, run)
     findings = [*look_at_data(case, run), *what_is_not_kept(case, run)]
+    findings += [*what_is_not_learned(case, run), *look_at_provenance(case)]
     answers, product = ask_product(case, run)
     findings += training_findings(answers)
     # The control is asked before anything is attacked, so that its choice cannot depend on a result.
@@ -80,7 +107,9 @@ def run_audit(
     size = choose_pool(case, answers, run)
     findings += size.findings()
     pool = train_pool(case, size, answers.values.shape[1], run)
-    arena = Arena.of(case, answers, null, pool=pool, run=run)
+    files = open_files(case, product, null, run)
+    findings += files.findings
+    arena = Arena.of(case, answers, null, files, pool=pool, run=run)
     scored = score_all(plan, arena, run)
     groups = case.both.groups
     people = People(posterior=posterior_of(plan.kind, scored)[0], groups=groups)
@@ -103,7 +132,7 @@ def run_audit(
         findings,
         _Background(
             claims=claims,
-            epsilons=three_epsilons(claims, gathered.evidence, case),
+            epsilons=three_epsilons(claims, gathered.evidence),
             records=_records(case, gathered.evidence),
             repeat=_repeat(plan, size),
         ),
@@ -150,7 +179,7 @@ def outputs_dossier(
         findings,
         _Background(
             claims=claims,
-            epsilons=three_epsilons(claims, evidence, None),
+            epsilons=three_epsilons(claims, evidence),
             records={
                 "defender": int(tags.sum()),
                 "reserved": int((~tags).sum()),
@@ -183,23 +212,35 @@ def _dossier(
     run: Run,
 ) -> Dossier:
     evidence, policy = gathered.evidence, plan.policy
-    statements = _statements(plan, gathered, background, run)
+    seen = Seen(
+        evidence=evidence,
+        scores=gathered.scores,
+        claim=background.claims.claim,
+        epsilons=background.epsilons,
+        was_watched=background.claims.training_counts,
+        people_repeat=background.records["defender"]
+        > background.records["member_units"],
+        confidence=policy.confidence,
+        statements=policy.statements(plan.measures),
+        queries_only=policy.queries_only,
+        rows=rows_of(background.records),
+    )
+    statements = measure_all(plan.measures, policy, seen, run)
     decision = decide(
         policy,
         statements,
         controls=controls,
         stops=[f.text for f in findings if f.severity == Severity.STOP],
-        gaps=_gaps(plan, evidence),
+        gaps=gaps_of(
+            policy, plan.kind, evidence, missing=partial(gap_of_missing, plan)
+        ),
+        remedies=remedies(plan),
     )
-    warnings: tuple[str, ...] = ()
-    # The policy does not weigh the insider, but the reader must still learn what one could do (decision 0008).
-    if not policy.decides("insider"):
-        warnings = (insider_warning(evidence.insider),)
     return Dossier(
         kind=plan.kind.name,
         decision=decision,
         summary=summarise(decision, evidence, policy, statements),
-        warnings=warnings,
+        warnings=warnings_of(policy, evidence),
         statements=statements,
         evidence=evidence,
         controls=controls,
@@ -212,29 +253,44 @@ def _dossier(
         repeat=background.repeat,
         epsilons=background.epsilons,
         watched=background.claims.watched,
+        binding=_binding(plan, background, evidence),
         kind_sections=plan.kind.sections,
         own_sections=plan.own_sections,
     )
 
 
-def _statements(
-    plan: AuditPlan, gathered: Gathered, background: _Background, run: Run
-) -> tuple[Statement, ...]:
-    """Return the statement of every measure, in the order of the measures."""
-    records = background.records
-    seen = Seen(
-        evidence=gathered.evidence,
-        scores=gathered.scores,
-        claim=background.claims.claim,
-        epsilons=background.epsilons,
-        was_watched=background.claims.watched is not None,
-        people_repeat=records["defender"] > records["member_units"],
-        confidence=plan.policy.confidence,
-        statements=plan.policy.statements(plan.measures),
+def _binding(plan: AuditPlan, background: _Background, evidence: Evidence) -> Binding:
+    """Return what the dossier is about."""
+    return Binding(
+        made=now(),
+        reticent=version("reticent"),
+        by=plan.by,
+        product=plan.product_digest,
+        policy=policy_digest(plan.policy),
+        table=plan.table_digest or background.claims.provenance.data_fingerprint,
+        access=access_of(evidence.attacks, was_watched=background.claims.watched_here),
     )
+
+
+def measure_all(
+    measures: Sequence[Measure], policy: Policy, seen: Seen, run: Run
+) -> tuple[Statement, ...]:
+    """Return what every measure says, in the order of the measures.
+
+    Parameters
+    ----------
+    measures : sequence of Measure
+        What is measured.
+    policy : Policy
+        The limits.
+    seen : Seen
+        Evidence and claims.
+    run : Run
+        A stream for each measure.
+    """
     statements = []
-    for measure in plan.measures:
-        limit = plan.policy.limit(measure.name)
+    for measure in measures:
+        limit = policy.limit(measure.name)
         statement = measure.measure(
             seen, limit=limit, rng=run.rng(f"measure/{measure.name}")
         )
@@ -248,8 +304,40 @@ def _statements(
     return tuple(statements)
 
 
-def _gaps(plan: AuditPlan, evidence: Evidence) -> list[Gap]:
-    """Return the attacks that failed, were skipped or are missing, which rule out a release."""
+def warnings_of(policy: Policy, evidence: Evidence) -> tuple[str, ...]:
+    """Return what the reader must know beside a verdict that does not rest on it."""
+    warnings: tuple[str, ...] = ()
+    # The policy does not weigh the insider, but the reader must still learn what one could do (decision 0008).
+    if not policy.decides("insider"):
+        warnings = (insider_warning(evidence.insider),)
+    return (*warnings, aside_warning(evidence)) if evidence.aside else warnings
+
+
+def rows_of(records: Mapping[str, int]) -> int:
+    """Return the rows of the user's table, by the number in each of its parts."""
+    return sum(records[part] for part in ("defender", "reserved", "auxiliary"))
+
+
+def gaps_of(
+    policy: Policy,
+    kind: Kind,
+    evidence: Evidence,
+    *,
+    missing: Callable[[str], Gap] = plain_gap,
+) -> list[Gap]:
+    """Return the attacks that failed, were skipped or are missing, which rule out a release.
+
+    Parameters
+    ----------
+    policy : Policy
+        The attacks that it requires.
+    kind : Kind
+        What was audited.
+    evidence : Evidence
+        The attacks that were run, failed or were skipped.
+    missing : callable
+        Returns the gap of a required attack that was not run, by its name.
+    """
     gaps = [
         Gap(
             reason=f"The attack {failure.name!r} failed ({failure.why}), so what it would have found is not known.",
@@ -269,16 +357,10 @@ def _gaps(plan: AuditPlan, evidence: Evidence) -> list[Gap]:
     # Attacks that failed or were skipped have a gap already and are not counted as missing again.
     known = {failure.name for failure in evidence.failed}
     known |= {skip.name for skip in evidence.skipped}
-    for name in plan.policy.required(plan.kind.name):
-        if name not in ran | known:
-            gaps.append(
-                Gap(
-                    reason=f"The policy requires the attack {name!r}, which was not run.",
-                    to_settle="Run the retraining attacker: audit with --trainer and more --minutes."
-                    if name == INSIDER_ATTACK
-                    else f"Run the attack {name!r}.",
-                )
-            )
+    ran |= {attack.name for attack in evidence.aside}
+    for name in policy.required(kind.name):
+        if name not in ran | known and not unneeded(policy, kind, name):
+            gaps.append(missing(name))
     return gaps
 
 

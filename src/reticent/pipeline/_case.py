@@ -80,7 +80,8 @@ class Case:
         """What every other stage depends on."""
         trainer = self.plan.trainer
         recipe = Content(()) if trainer is None else trainer.content()
-        return self.data_content + recipe + self.plan.product_content
+        cleaned = content_of("cleaned") if self.plan.cleaned else Content(())
+        return self.data_content + recipe + self.plan.product_content + cleaned
 
     @property
     def product_seed(self) -> int:

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
-from reticent.account import Guarantee, PrivateTraining, Relation, Terms, trade_off
+from reticent.account import Guarantee, Relation
 from reticent.data import Table
 from reticent.evidence import (
     Claim,
@@ -16,9 +16,9 @@ from reticent.evidence import (
 from reticent.pipeline._case import Case
 from reticent.pipeline._identify import WatchPlan, run_identification
 from reticent.pipeline._neighbour import Mislabelled
-from reticent.product import Provenance, versions
+from reticent.pipeline._proven import Proven, prove_again
+from reticent.product import Provenance, table_digest, versions
 from reticent.run import Run
-from reticent.train import guarantee_of
 
 __all__ = ["Claims", "examine_claims", "stated_claims", "three_epsilons"]
 
@@ -28,6 +28,7 @@ MOST_WATCHED = 50
 # Share of the audit's time that watching may take in any case, even if the earlier stages have used up all of it:
 # a claim that was never put to the test would be the weakest part of the report.
 LEAST_SHARE_OF_TIME = 0.2
+IN_FILE = "as a file in the product's folder says"
 # math.exp overflows above 709. What attacks can show grows with the logarithm of the number of records only, so no
 # audit of real size comes near this.
 LARGEST_EXPONENT = 500
@@ -40,13 +41,25 @@ class Claims:
     Parameters
     ----------
     provenance : Provenance
-        Where the product comes from, its claim and guarantee included.
+        Where the product comes from, with what is claimed of it; its guarantee is worked out again, or None.
     watched : Identification or None
         What an adversary who watched the training found out.
+    watched_here : bool
+        Whether this audit has watched it; else a file in the product's folder says so.
+    proven : Proven
+        What the recipe guarantees, worked out again.
     """
 
     provenance: Provenance
     watched: Identification | None = None
+    watched_here: bool = False
+    proven: Proven = Proven()  # noqa: RUF009 (it is frozen)
+
+    @property
+    def training_counts(self) -> bool:
+        """Whether what was seen of the training is a reason of the decision: a stranger's file can only speak against the product."""
+        watched = self.watched
+        return watched is not None and (self.watched_here or watched.epsilons.refuted)
 
     @property
     def claim(self) -> Claim | None:
@@ -84,17 +97,17 @@ def examine_claims(case: Case, table: Table, run: Run) -> Claims:
     """
     claims = stated_claims(case, table)
     plan = case.plan
-    # What was watched before is not watched again; another library may have run that training.
-    if plan.watched is not None:
-        return replace(claims, watched=plan.watched)
     watchable = None if plan.trainer is None else plan.trainer.watching()
     runs = MOST_WATCHED if plan.watch is None else plan.watch
+    in_file = plan.watched
+    if in_file is not None and in_file.epsilons.refuted:
+        return replace(claims, watched=in_file)
     if watchable is None or claims.claim is None or runs == 0:
-        return claims
+        return replace(claims, watched=in_file)
     guarantee = claims.provenance.guarantee
     seconds = None
     if plan.watch is None:
-        least = LEAST_SHARE_OF_TIME * 60 * run.effort.minutes
+        least = LEAST_SHARE_OF_TIME * run.effort.seconds
         left = max(run.effort.seconds_left, least)
         # The deadline is hard; the planned minutes are not.
         seconds = min(left, run.effort.seconds_to_deadline)
@@ -111,7 +124,7 @@ def examine_claims(case: Case, table: Table, run: Run) -> Claims:
     )
     # One record more, so that the table with the canary has the stated number of rows.
     watched = run_identification(case.split.defender, watch, run=run)
-    return replace(claims, watched=watched)
+    return replace(claims, watched=watched, watched_here=True)
 
 
 def stated_claims(case: Case, table: Table) -> Claims:
@@ -121,28 +134,37 @@ def stated_claims(case: Case, table: Table) -> Claims:
     # Of a product made here the guarantee is computed, of one made elsewhere it is what its file states.
     if plan.product is None and plan.trainer is not None:
         guarantee = plan.trainer.guarantee(len(case.split.defender))
-    claimed = plan.claimed_epsilon
-    if claimed is None:
-        claimed = stated.claimed_epsilon
-    if claimed is None and guarantee is not None and guarantee.holds:
-        claimed = guarantee.epsilon
+    claims = [stated.claimed_epsilon]
+    if guarantee is not None and guarantee.holds:
+        claims.append(guarantee.epsilon)
+    # Of several numbers in a file the boldest is the claim.
+    claimed = min((c for c in claims if c is not None), default=None)
+    if plan.claimed_epsilon is not None:
+        claimed = plan.claimed_epsilon
+    if guarantee is None:
+        proven = Proven()
+    elif plan.product is None:
+        proven = prove_again(guarantee, case)
+        guarantee = replace(guarantee, witnessed=True)
+    else:
+        proven = prove_again(guarantee, case)
+        guarantee = proven.guarantee
     return Claims(
+        proven=proven,
         provenance=replace(
             stated,
             recipe=plan.trainer.recipe if plan.trainer else stated.recipe,
-            data_fingerprint=table.fingerprint,
+            data_fingerprint=table_digest(table),
             seed=case.seed if plan.product is None else stated.seed,
             classes=table.classes,
             versions=versions(),
             claimed_epsilon=claimed,
             guarantee=guarantee,
-        )
+        ),
     )
 
 
-def three_epsilons(
-    claims: Claims, evidence: Evidence, case: Case | None
-) -> Epsilons | None:
+def three_epsilons(claims: Claims, evidence: Evidence) -> Epsilons | None:
     """Return the three epsilons; None if nothing is claimed.
 
     The audited epsilon is what an adversary who watched the training has shown, or else what the attacks on the product have.
@@ -153,17 +175,19 @@ def three_epsilons(
         What is said of the product, and what watching its training has shown.
     evidence : Evidence
         What attacks on the product have shown.
-    case : Case or None
-        What is audited; None if only answers are at hand.
     """
     claim, watched = claims.claim, claims.watched
     guarantee = claims.provenance.guarantee
     if claim is None:
         return None
     claimed = claim.epsilon
-    proven, says = _proven(claims, case)
+    proven, says = claims.proven.epsilon, claims.proven.by
     if watched is not None:
-        return replace(watched.epsilons, claimed=claimed, proven=proven, proven_by=says)
+        found = watched.epsilons
+        method = found.method if claims.watched_here else f"{IN_FILE}: {found.method}"
+        return replace(
+            found, claimed=claimed, proven=proven, proven_by=says, method=method
+        )
     # A bare epsilon is taken at its word, as pure differential privacy.
     delta = 0.0 if guarantee is None else guarantee.delta
     shown = _at_delta(evidence.epsilon.low, delta, evidence.epsilon_ceiling)
@@ -198,51 +222,6 @@ def _at_delta(shown: float, delta: float, ceiling: float) -> float:
     left = math.exp(shown) - delta * math.exp(ceiling)
     # A ratio of rates of at most 1 shows nothing, and no epsilon is negative.
     return math.log(left) if left > 1 else 0.0
-
-
-def _proven(claims: Claims, case: Case | None) -> tuple[float | None, str]:
-    """Return the epsilon that the recipe guarantees, computed here, and how; None if it is not known."""
-    guarantee, watched = claims.provenance.guarantee, claims.watched
-    trainer = None if case is None else case.plan.trainer
-    watchable = None if trainer is None else trainer.watching()
-    if (
-        case is not None
-        and trainer is not None
-        and watchable is not None
-        and guarantee is not None
-    ):
-        if trainer.repeatable:
-            return (
-                None,
-                "the noise is drawn from a seed: whoever knows the seed can subtract it",
-            )
-        again = guarantee_of(
-            watchable.private,
-            rows=len(case.split.defender),
-            terms=Terms(delta=guarantee.delta, relation=_relation(guarantee)),
-        )
-        epsilon = again.epsilon if math.isfinite(again.epsilon) else None
-        return epsilon, "privacy loss distribution of the recipe, worked out again"
-    if watched is not None:
-        return watched.epsilons.proven, watched.epsilons.proven_by
-    if guarantee is not None:
-        if not guarantee.holds:
-            return None, _void(guarantee.caveats, guarantee.epsilon)
-        steps = PrivateTraining(
-            noise_multiplier=guarantee.noise_multiplier,
-            sampling_rate=guarantee.sampling_rate,
-            steps=guarantee.steps,
-            relation=_relation(guarantee),
-        )
-        return trade_off(steps).epsilon(guarantee.delta), (
-            "privacy loss distribution of the noise, sampling and steps that are stated with it"
-        )
-    return None, "the recipe of the training is not known to this audit"
-
-
-def _void(caveats: tuple[str, ...], epsilon: float) -> str:
-    """Return why there is no guarantee, and what it would be otherwise."""
-    return f"void: {'; '.join(caveats)}. Without that it would be {epsilon:.2f}"
 
 
 def _relation(guarantee: Guarantee | None) -> Relation:

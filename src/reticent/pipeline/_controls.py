@@ -1,6 +1,7 @@
 """The two controls of every audit: a product that memorises and one that never saw anybody."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from reticent.evidence import (
     Estimate,
@@ -11,14 +12,15 @@ from reticent.evidence import (
     split_level,
 )
 from reticent.pipeline._score import Scored
-from reticent.policy import Control, Policy
+from reticent.policy import Control, Gap, Policy
 
-__all__ = ["judge_controls"]
+__all__ = ["judge_again", "judge_controls"]
 
 # An unrelated product is called caught, by chance alone, at most once in two thousand audits.
 NULL_LEVEL = 0.999
 # What a memorising product must break where the policy sets no limit of its own.
 USUAL_LIMIT = 0.9
+MEMORISING, UNRELATED = "memorising", "unrelated"
 
 
 def judge_controls(scored: Scored, policy: Policy, *, what: str) -> tuple[Control, ...]:
@@ -33,12 +35,55 @@ def judge_controls(scored: Scored, policy: Policy, *, what: str) -> tuple[Contro
     what : str
         What stood for the unrelated product.
     """
-    limit = policy.limit("privacy")
-    least = limit.value if limit is not None and limit.judges else USUAL_LIMIT
     return (
-        _memorising(scored.memorising, limit=least, level=policy.confidence),
+        _memorising(scored.memorising, limit=_least(policy), level=policy.confidence),
         _unrelated(scored.unrelated, what=what),
     )
+
+
+def judge_again(
+    controls: Sequence[Control], policy: Policy
+) -> tuple[tuple[Control, ...], tuple[Gap, ...]]:
+    """Return controls of a file, judged by what was measured of them, and a gap for each that is missing.
+
+    Parameters
+    ----------
+    controls : sequence of Control
+        As the file has them.
+    policy : Policy
+        For the privacy that a memorising product must fall below.
+    """
+    judged = []
+    for control in controls:
+        # The accuracy's lower end is at most 1/2 just if the score's upper end is 1.
+        caught = control.privacy.high < (
+            _least(policy) if control.name == MEMORISING else 1.0
+        )
+        behaved = caught == (control.name == MEMORISING)
+        if behaved != control.behaved:
+            control = replace(  # noqa: PLW2901
+                control,
+                behaved=behaved,
+                misleads=control.name == UNRELATED,
+                text=f"The control '{control.name}' {'behaved' if behaved else 'misbehaved'}, by its privacy score of {control.privacy}.",
+            )
+        judged.append(control)
+    names = {control.name for control in controls}
+    gaps = tuple(
+        Gap(
+            reason=f"The control '{name}' is not in the file, so nobody knows whether the attacks can be believed.",
+            to_settle="Audit again.",
+        )
+        for name in (MEMORISING, UNRELATED)
+        if name not in names
+    )
+    return tuple(judged), gaps
+
+
+def _least(policy: Policy) -> float:
+    """Return the privacy score below which a product that memorises must fall."""
+    limit = policy.limit("privacy")
+    return limit.value if limit is not None and limit.judges else USUAL_LIMIT
 
 
 def _memorising(
@@ -51,7 +96,7 @@ def _memorising(
     caught = sum(privacy_from_accuracy(a).high < limit for a in accuracies.values())
     behaved = privacy.high < limit
     return Control(
-        name="memorising",
+        name=MEMORISING,
         privacy=privacy,
         behaved=behaved,
         text=(
@@ -70,7 +115,7 @@ def _unrelated(scores: Mapping[str, UnitScores], *, what: str) -> Control:
     # An accuracy of one half is a coin; only a lower end above it is evidence of something else.
     behaved = best.low <= 0.5
     return Control(
-        name="unrelated",
+        name=UNRELATED,
         privacy=privacy_from_accuracy(best),
         behaved=behaved,
         text=(

@@ -1,14 +1,14 @@
 """From scores to evidence: every attack, the worst case, groups, people, the pool; each a job of its own."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.attack import Attack, Need
+from reticent.attack import Attack, FoundAt, Need, count_file
 from reticent.audits import Kind, Sides
 from reticent.errors import InvalidInput
 from reticent.evidence import (
@@ -17,17 +17,23 @@ from reticent.evidence import (
     Calibration,
     Estimate,
     Evidence,
+    FileEvidence,
+    FoundInFile,
     GroupEvidence,
     InsiderEvidence,
     Joint,
+    Naming,
     PoolEvidence,
     UnitScores,
     WorstCase,
     calibration,
+    can_be_told,
     epsilon_ceiling,
     individual_histogram,
     measure_attack,
     measure_groups,
+    name_members,
+    predictive_value,
     score_histogram,
     smallest_visible_leak,
     split_level,
@@ -45,6 +51,11 @@ from reticent.run import Run
 __all__ = ["Gathered", "Heard", "do_all", "gather", "posterior_of"]
 
 T = TypeVar("T")
+# What somebody lacks who may only send queries.
+BEYOND_QUERIES = frozenset({Need.FILE, Need.INTERNALS})
+FALSE_NAMES = 0.1  # nine of ten names right: what an investigator would act on
+# Draws of the bootstrap; fewer for many people, of whom each draw takes longer and whose interval is narrow.
+REPLICATES, FEW_REPLICATES, MANY_PEOPLE = 400, 100, 200_000
 FEWEST_PER_BIN = (
     20  # people in a bin of the calibration: fewer would reveal single people
 )
@@ -109,9 +120,15 @@ class _Work:
         )
 
     @property
+    def counted(self) -> frozenset[str]:
+        """Attacks that need nothing beyond what would be released."""
+        beyond = BEYOND_QUERIES if self.plan.policy.queries_only else frozenset()
+        return frozenset(a.name for a in self.scored.attacks if not a.needs & beyond)
+
+    @property
     def choices(self) -> int:
         """Attacks among which the strongest is chosen."""
-        return len(self.scored.attacks)
+        return len(self.counted)
 
 
 def gather(
@@ -139,7 +156,13 @@ def gather(
     work = _Work(plan=plan, arena=arena, scored=scored, heard=heard, run=run)
     kind, sides, challenge = plan.kind, work.sides, arena.product.challenge
     by_unit = {name: sides.divide(values) for name, values in scored.values.items()}
-    attacks = _attacks(work, by_unit)
+    measured = _attacks(work, by_unit)
+    attacks = tuple(a for a in measured if a.name in work.counted)
+    if not attacks:
+        raise InvalidInput(
+            "every attack that could be run needs more than answers to queries, and the policy releases no more; run at least one that only "
+            "queries."
+        )
     best = strongest(attacks)
     best_scores = scored.values[best.name]
     worst, groups = _worst_and_groups(work, best.name)
@@ -168,6 +191,9 @@ def gather(
         subgroup_aware=_aware_of_groups(groups, level=plan.policy.confidence),
         vulnerability_bound=heard.vulnerability_bound,
         pool=heard.pool,
+        aside=tuple(a for a in measured if a.name not in work.counted),
+        file=_file(work),
+        naming=_naming(work, scores, best),
     )
     return Gathered(
         evidence=evidence, scores=by_unit, best_scores=best_scores, posterior=posterior
@@ -221,9 +247,70 @@ def _asked(policy: Policy, joint: Joint) -> Asked:
 def _family(attack: Attack) -> str:
     """Return what the attacker does beside querying, by what the attack needs."""
     # Looking inside is the rarer capability, so it names the family of an attack that needs both.
+    if Need.FILE in attack.needs:
+        return "reads the file"
     if Need.INTERNALS in attack.needs:
         return "looks inside"
     return "trains others" if Need.POOL in attack.needs else "queries"
+
+
+def _file(work: _Work) -> FileEvidence | None:
+    """Return what the product's file contains, in counts; None if it was not read."""
+    file = work.arena.product.challenge.file
+    if file is None:
+        return None
+    smallest = work.plan.policy.smallest_group
+    counts = count_file(file, work.sides.tags, smallest_group=smallest)
+
+    def at(place: FoundAt | None) -> FoundInFile | None:
+        return None if place is None else FoundInFile(**asdict(place))
+
+    return FileEvidence(
+        members=counts.members,
+        nonmembers=counts.nonmembers,
+        rows=at(counts.rows),
+        values=at(counts.values),
+        trees=at(counts.trees),
+        rare_values=counts.rare_values,
+        smallest_group=smallest,
+        long_axes=counts.long_axes,
+        parameters=counts.parameters,
+        size=counts.size,
+        unread=counts.unread,
+    )
+
+
+def _naming(work: _Work, scores: UnitScores, best: AttackEvidence) -> Naming:
+    """Return how many members the strongest attack could name; among as many others, unless a population is stated."""
+    members, population = len(scores.members), work.plan.population
+    others = members if population is None else population - members
+    large = members + len(scores.nonmembers) > MANY_PEOPLE
+    named = None
+    if can_be_told(
+        members, len(scores.nonmembers), others=others, false_names=FALSE_NAMES
+    ):
+        named = name_members(
+            scores.members,
+            scores.nonmembers,
+            others=others,
+            false_names=FALSE_NAMES,
+            level=work.plan.policy.confidence,
+            rng=work.run.rng("naming"),
+            replicates=FEW_REPLICATES if large else REPLICATES,
+        )
+    value = None
+    if population is not None:
+        value = predictive_value(
+            best.tpr_at_fpr, fpr=best.fpr, members=members, population=population
+        )
+    return Naming(
+        false_names=FALSE_NAMES,
+        people=members + others,
+        named=named,
+        population=population,
+        fpr=best.fpr,
+        predictive_value=value,
+    )
 
 
 def posterior_of(kind: Kind, scored: Scored) -> tuple[NDArray[np.float64] | None, str]:

@@ -1,26 +1,24 @@
 """Turn what callers pass as data into a table, and check early that a folder can be written."""
 
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from reticent.data import Table, table_from_frame
 from reticent.errors import InvalidInput, OutputRefused
+from reticent.run import open_folder
 
 __all__ = ["must_be_writable", "table_of"]
 
 
-def table_of(
-    X: Table | pd.DataFrame | ArrayLike, y: str | ArrayLike | None = None
-) -> Table:
+def table_of(X: Any, y: str | ArrayLike | None = None) -> Table:
     """Return records as a table.
 
     Parameters
     ----------
     X : Table, data frame or array, shape (n, d)
-        Records; a table is returned as it is.
+        Records, in a frame of any library; a table is returned as it is.
     y : str or array-like, shape (n,), optional
         Classes, or the column of the frame that holds them; none for a table, which has its own.
 
@@ -31,6 +29,7 @@ def table_of(
 
     Examples
     --------
+    >>> import numpy as np
     >>> table_of(np.zeros((4, 2)), [0, 1, 0, 1]).classes
     ('0', '1')
     """
@@ -44,21 +43,18 @@ def table_of(
         raise InvalidInput(
             "y is missing, so there is nothing to predict; pass classes, or the name of the column that holds them."
         )
-    if isinstance(X, pd.DataFrame):
-        return table_from_frame(
-            X, target=y if isinstance(y, str) else np.asarray(y), name="X"
-        )
-    array = np.asarray(X)
-    if array.ndim != 2:
-        raise InvalidInput(
-            f"X has shape {array.shape}, but must have one row per record and one column per feature."
-        )
-    frame = pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
-    return table_from_frame(frame, target=np.asarray(y), name="X")
+    return table_from_frame(X, target=y, name="X")
 
 
-def must_be_writable(folder: Path) -> None:
+def must_be_writable(folder: Path, *, private: bool = False) -> None:
     """Make a folder, or fail before hours of work and not after.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    private : bool
+        Whether a folder that is made may be entered by its owner alone.
 
     Raises
     ------
@@ -66,6 +62,8 @@ def must_be_writable(folder: Path) -> None:
         If nothing can be written there.
     """
     try:
+        if private:
+            open_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)
         # Permissions can be read, but only writing tells of quotas and read-only mounts.
         probe = folder / ".writable"

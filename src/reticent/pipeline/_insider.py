@@ -71,7 +71,7 @@ def play_insider(case: Case, answers: Answers, run: Run) -> InsiderEvidence | No
         seed=run.seed,
     )
     # Planned from the budget, not from the clock, but for what was already used.
-    budget = 60 * run.effort.minutes
+    budget = run.effort.seconds
     seconds = min(
         max(SHARE_OF_REST * run.effort.seconds_left, LEAST_SHARE * budget),
         run.effort.seconds_to_deadline,

@@ -3,9 +3,15 @@
 from reticent.attack import BlindBaseline, blind_baseline
 from reticent.data import Finding, Severity, check_split
 from reticent.pipeline._case import Case
+from reticent.product import SMALLEST_GROUP, holds_plain_hash, rare_in
 from reticent.run import Run
 
-__all__ = ["look_at_data", "what_is_not_kept"]
+__all__ = [
+    "look_at_data",
+    "look_at_provenance",
+    "what_is_not_kept",
+    "what_is_not_learned",
+]
 
 # Share of audits that the blind baseline stops although members and non-members come from the same source. One in a
 # hundred is rare enough, and a shift of a few per cent is still seen.
@@ -16,15 +22,53 @@ def look_at_data(case: Case, run: Run) -> tuple[Finding, ...]:
     """Return the findings about the records alone."""
     run.tell("checking the data", 0, 1)
     findings = check_split(case.split, smallest_group=case.plan.policy.smallest_group)
+    # Now, because hours of training on a misunderstood column would be in vain.
+    for finding in findings:
+        run.say(f"{finding.severity}: {finding.text}")
     baseline = run.keep(
         "blind",
         BlindBaseline,
         lambda: blind_baseline(case.split, rng=run.rng("blind")),
         depends=case.data_content,
     )
-    findings.append(baseline.finding(false_alarm=BLIND_FALSE_ALARM))
+    blind = baseline.finding(false_alarm=BLIND_FALSE_ALARM)
+    findings.append(blind)
+    if blind.severity != Severity.NOTE:
+        run.say(f"{blind.severity}: {blind.text}")
     run.tell("checking the data", 1, 1)
     return tuple(findings)
+
+
+def what_is_not_learned(case: Case, run: Run) -> tuple[Finding, ...]:
+    """Say which columns and categories the preparation leaves out, because too few members have them."""
+    trainer, members = case.plan.trainer, case.split.defender
+    if trainer is None or case.plan.product is not None or not trainer.prepares:
+        return ()
+    rare = rare_in(members)
+    if not rare:
+        return ()
+    finding = Finding(
+        name="not_learned",
+        severity=Severity.NOTE,
+        text=f"fewer than {SMALLEST_GROUP} members have {', '.join(rare)}; the preparation does not learn them, because the product's file "
+        "would name single people.",
+    )
+    run.say(f"{finding.severity}: {finding.text}")
+    return (finding,)
+
+
+def look_at_provenance(case: Case) -> tuple[Finding, ...]:
+    """Return what the folder of a product tells about the table, beside the product itself."""
+    if case.plan.product is None or not holds_plain_hash(case.plan.provenance):
+        return ()
+    return (
+        Finding(
+            name="plain_hash",
+            severity=Severity.WARNING,
+            text="the product's folder holds a plain hash of the table: whoever knows all of it but one value can try each value and compare. "
+            "Delete data_fingerprint from its provenance before the folder leaves the house, and audit with a part column.",
+        ),
+    )
 
 
 def what_is_not_kept(case: Case, run: Run) -> tuple[Finding, ...]:

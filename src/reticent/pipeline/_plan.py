@@ -34,6 +34,9 @@ class AuditPlan:
         A product made elsewhere; None to train one on the defender's part.
     product_content : Content
         Content of that product, which is part of the key of every stored stage.
+    cleaned : bool
+        Whether the product that is trained is cleaned by :func:`reticent.product.clean_product` before it is asked and attacked, so that what
+        is audited is what would be released.
     answers_only : bool
         Whether there is neither, but only answers saved before.
     policy : Policy
@@ -59,17 +62,28 @@ class AuditPlan:
         Result of an earlier identification, if there is one.
     claimed_epsilon : float or None
         The epsilon that whoever trained the product claims.
+    population : int or None
+        People among whom an attacker would look for members, members included; None if nobody stated it.
     provenance : Provenance
         What is known of a product made elsewhere.
+    by : str
+        Who runs the audit, for the dossier; empty if they do not say.
+    product_digest : str
+        SHA-256 of the stored product (:func:`reticent.product.product_digest`); empty if it is not stored.
+    table_digest : str
+        Keyed digest of the table's file; by default one of its content.
     subject : mapping of str to str
         Names for the report.
     repeat : str
         How to run it again.
+    arguments : tuple of str
+        What was typed, if the audit came from the command line; next steps are commands then.
     """
 
     trainer: Trainer | None
     product: Product | None = None
     product_content: Content = Content(())  # noqa: RUF009 (it is frozen)
+    cleaned: bool = False
     answers_only: bool = False
     policy: Policy = field(default_factory=lambda: read_policy("default"))
     attacks: tuple[Attack, ...] | None = None
@@ -81,14 +95,24 @@ class AuditPlan:
     watch: int | None = None
     watched: Identification | None = None
     claimed_epsilon: float | None = None
+    population: int | None = None
     provenance: Provenance = field(default_factory=Provenance)
+    by: str = ""
+    product_digest: str = ""
+    table_digest: str = ""
     subject: Mapping[str, str] = field(default_factory=dict)
     repeat: str = ""
+    arguments: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.trainer is None and self.product is None and not self.answers_only:
             raise InvalidInput(
                 "there is neither a trainer nor a product, so there is nothing to audit; pass one of them."
+            )
+        if self.cleaned and self.product is not None:
+            raise InvalidInput(
+                "a product made elsewhere cannot be cleaned by its audit, because the file that is released would be another one; clean it "
+                "with reticent.clean first, and audit what comes of it."
             )
         if self.rounds < 1:
             raise InvalidInput(f"rounds must be at least 1, got {self.rounds}.")

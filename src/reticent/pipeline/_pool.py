@@ -1,5 +1,6 @@
 """Choose the size of an audit's pool, train it chunk by chunk, and measure what it shows beyond the attacks on the product."""
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +51,14 @@ __all__ = [
 
 # Sizes a pool may have when time decides: a little more or less time does not change them.
 SIZES = (4, 8, 16, 32, 64)
-FORECAST_SIZES = (4, 16, 64)  # whose time and memory are shown before training starts
+# Models that are trained even if the usual minutes do not suffice: with fewer, LiRA has less than two models for each variance.
+USUAL_POOL = 8
+FORECAST_SIZES = (
+    4,
+    8,
+    16,
+    64,
+)  # whose time and memory are shown before training starts
 # Share of the audit's time for the pool; attacks, insider and watching share the rest (decision 0012).
 SHARE_OF_TIME = 0.4
 # Where many models are trained in one pass, a model takes at most a quarter of the time it takes alone (decision 0012).
@@ -107,7 +115,8 @@ class PoolSize:
             f"{f.models} models {f.seconds:.0f} s, {f.gigabytes:.2g} GB"
             for f in self.forecasts
         )
-        return f"A pool would take about: {sizes}. {self.models or 'No'} models are trained."
+        bound = " --minutes sets another bound." if self.forecasts else ""
+        return f"A pool would take about: {sizes}. {self.models or 'No'} models are trained.{bound}"
 
 
 def choose_pool(case: Case, answers: Answers, run: Run) -> PoolSize:
@@ -137,10 +146,14 @@ def choose_pool(case: Case, answers: Answers, run: Run) -> PoolSize:
             answers=answers.values.shape,
         )
         forecasts = [size(models) for models in SIZES]
+        effort = run.effort
+        fitting = largest_size(forecasts, seconds=effort.seconds, memory=effort.memory)
+        if effort.minutes is None:
+            usual = [each for each in forecasts if each.models <= USUAL_POOL]
+            needed = largest_size(usual, seconds=math.inf, memory=effort.memory)
+            fitting = max(fitting, needed)
         return PoolSize(
-            models=largest_size(
-                forecasts, seconds=60 * run.effort.minutes, memory=run.effort.memory
-            ),
+            models=fitting,
             chosen="by time",
             forecasts=tuple(size(models) for models in FORECAST_SIZES),
         )

@@ -14,6 +14,7 @@ from reticent.errors import InvalidInput, ReticentError
 from reticent.evidence import AttackFailed, AttackSkipped, UnitScores
 from reticent.pipeline._ask import Null
 from reticent.pipeline._case import Case
+from reticent.pipeline._file import Files
 from reticent.pipeline._plan import AuditPlan
 from reticent.run import Content, Run, Serial, content_of, stream
 
@@ -70,12 +71,21 @@ class Arena:
 
     @classmethod
     def of(
-        cls, case: Case, answers: Answers, null: Null, *, pool: Any, run: Run
+        cls,
+        case: Case,
+        answers: Answers,
+        null: Null,
+        files: Files,
+        *,
+        pool: Any,
+        run: Run,
     ) -> "Arena":
         """Return the arena of a case."""
         kind, sides, features = case.kind, case.sides, case.features
         knowledge = Knowledge(tags=sides.sealed(), pool=pool)
-        challenge = kind.challenge(answers, case.both, features)
+        challenge = replace(
+            kind.challenge(answers, case.both, features), file=files.product
+        )
         table, null_sides, null_pool = case.both, sides, pool
         if null.rows is not None:
             table, features = table.take(null.rows), features[null.rows]
@@ -85,6 +95,7 @@ class Arena:
         has = {Need.ANSWERS, Need.RECORDS}
         has |= {Need.INTERNALS} if answers.internals is not None else set()
         has |= {Need.POOL} if pool is not None else set()
+        has |= {Need.FILE} if files.product is not None else set()
         has |= {Need.AUXILIARY} if case.split.auxiliary is not None else set()
         trials = {
             PRODUCT: Trial(challenge=challenge, knowledge=knowledge, sides=sides),
@@ -94,7 +105,9 @@ class Arena:
                 sides=sides,
             ),
             UNRELATED: Trial(
-                challenge=kind.challenge(null.answers, table, features),
+                challenge=replace(
+                    kind.challenge(null.answers, table, features), file=files.unrelated
+                ),
                 knowledge=Knowledge(tags=null_sides.sealed(), pool=null_pool),
                 sides=null_sides,
             ),

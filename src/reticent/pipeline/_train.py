@@ -14,7 +14,14 @@ from reticent.evidence import Estimate, clopper_pearson
 from reticent.pipeline._case import divide, train_seed
 from reticent.pipeline._input import must_be_writable, table_of
 from reticent.pipeline._risk import Risk
-from reticent.product import Predictor, Product, Provenance, save_product, versions
+from reticent.product import (
+    Predictor,
+    Product,
+    Provenance,
+    save_product,
+    table_digest,
+    versions,
+)
 from reticent.train import (
     SGD,
     PrivateModule,
@@ -30,6 +37,7 @@ __all__ = [
     "TrainPlan",
     "TrainedProduct",
     "default_network",
+    "largest_unit",
     "run_training",
     "train",
 ]
@@ -40,6 +48,7 @@ EPOCHS, RATE, HIDDEN = 30, 1.0, (32,)
 MARKS = 5  # how often the epsilon spent so far is computed, which takes about a second each time
 LEVEL = 0.95  # of the interval of the accuracy
 StepProgress = Callable[[str, int, int, str], None]
+KEPT_ASIDE = "which rows were kept aside"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,7 +235,7 @@ def run_training(
     # What is not private, or has a batch larger than the table, is refused before anything is made.
     private_trainer_of(recipe).private.course(rows)
     if out is not None:
-        must_be_writable(out)
+        must_be_writable(out, private=True)
     recipe = with_noise_for(recipe, target, rows=rows, delta=delta, relation=relation)
     trainer = private_trainer_of(recipe)
     tell = None
@@ -237,11 +246,10 @@ def run_training(
         recipe,
         rows=rows,
         terms=risk.terms(rows),
-        largest_unit=_largest_unit(members),
+        largest_unit=largest_unit(members),
     )
     if others is not None:
-        public = (*guarantee.public, "which rows were kept aside")
-        guarantee = replace(guarantee, public=public)
+        guarantee = replace(guarantee, public=(*guarantee.public, KEPT_ASIDE))
     trained = TrainedProduct(
         product=product,
         guarantee=guarantee,
@@ -251,7 +259,7 @@ def run_training(
         guessing=None if others is None else _guessing(others),
         provenance=Provenance(
             recipe=trainer.recipe,
-            data_fingerprint=table.fingerprint,
+            data_fingerprint=table_digest(table),
             # Without a part of its own for the audit, nobody can be called a non-member.
             seed=None if plan.everything else plan.seed,
             classes=table.classes,
@@ -321,6 +329,6 @@ def _teller(
     return tell
 
 
-def _largest_unit(members: Table) -> int:
+def largest_unit(members: Table) -> int:
     """Return the most rows one person has; what is said of it is public as the settings are."""
     return int(np.unique(members.units, return_counts=True)[1].max())

@@ -101,7 +101,7 @@ class Decision:
     limits : tuple of LimitCheck
         Every limit and how it fared.
     next_steps : tuple of str
-        What would settle an open question.
+        What would settle an open question, or could help a product that was refused.
     """
 
     verdict: Verdict
@@ -124,6 +124,7 @@ def decide(
     controls: Sequence[Control],
     stops: Sequence[str] = (),
     gaps: Sequence[Gap] = (),
+    remedies: Sequence[str] = (),
 ) -> Decision:
     """Weigh statements by a policy, whatever they measure.
 
@@ -144,6 +145,8 @@ def decide(
         Findings about the data that forbid a conclusion.
     gaps : sequence of Gap
         What was not looked at although it should have been.
+    remedies : sequence of str
+        What could help a product that reveals too much.
     """
     checks = [
         (statement, check)
@@ -178,6 +181,8 @@ def decide(
         reasons += stops
         reasons += [control.text for control in misbehaved]
         reasons += [gap.reason for gap in gaps]
+    if any(statement.compares for statement, check in checks if check in broken):
+        next_steps += remedies
     if verdict == Verdict.INCONCLUSIVE:
         reasons += [check.text for _, check in unsettled]
         if stops:

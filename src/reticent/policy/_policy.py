@@ -16,6 +16,10 @@ __all__ = ["SHIPPED", "Policy", "read_policy"]
 
 SHIPPED = ("default", "strict")
 ANY_KIND = "any"  # of product: attacks that are required whatever is audited
+RELEASES = ("file", "queries")
+OPTIONAL = (
+    "release",
+)  # a policy that does not say what is given away means everything
 THREATS = tuple(threat.value for threat in Threat)
 SMALLEST_GROUP = 5  # a group of fewer people would show single people
 
@@ -40,6 +44,8 @@ class Policy:
         Attacks without which there is no release, by kind of product; ``"any"`` for all kinds.
     limits : tuple of Limit
         The limits.
+    release : str
+        What would be given away: ``"file"``, or ``"queries"`` if people only get answers.
     """
 
     name: str
@@ -48,8 +54,14 @@ class Policy:
     smallest_group: int
     required_attacks: Mapping[str, tuple[str, ...]]
     limits: tuple[Limit, ...]
+    release: str = "file"
 
     def __post_init__(self) -> None:
+        if self.release not in RELEASES:
+            raise InvalidPolicy(
+                f'the policy {self.name!r} says release = {self.release!r}, but what is given away is either the "file" or answers to '
+                '"queries"; write one of the two.'
+            )
         if not 0.5 < self.confidence < 1:
             raise InvalidPolicy(
                 f"the confidence is {self.confidence}, but must lie inside (0.5, 1); write 95 % as 0.95."
@@ -78,6 +90,11 @@ class Policy:
                 raise InvalidPolicy(
                     f"the policy {self.name!r} limits {measure} twice; keep one of the two."
                 )
+
+    @property
+    def queries_only(self) -> bool:
+        """Whether people get answers to queries, and nobody gets the file."""
+        return self.release == "queries"
 
     def limit(self, measure: str) -> Limit | None:
         """Return the limit on a measure, if there is one."""
@@ -199,7 +216,7 @@ def _parse(content: dict[str, Any], source: str) -> Policy:
             )
     # No default for a missing key: whoever signs a policy must have read all of it.
     for key in known:
-        if key not in content:
+        if key not in content and key not in OPTIONAL:
             raise InvalidPolicy(
                 f"the policy {source} lacks {key!r}, without which it is not complete; copy it from the default policy."
             )
@@ -211,6 +228,7 @@ def _parse(content: dict[str, Any], source: str) -> Policy:
             smallest_group=int(content["smallest_group"]),
             required_attacks=_required(content["required_attacks"], source),
             limits=_limits(content["limits"], source),
+            release=content.get("release", "file"),
         )
     except (TypeError, ValueError) as error:
         if isinstance(error, InvalidPolicy):

@@ -1,6 +1,7 @@
 """What may be released, seen from outside; it is saved and loaded without running foreign code."""
 
 from reticent.product._closed import ClosedProduct, answers_of, as_product
+from reticent.product._digest import product_digest
 from reticent.product._encode import Encoder
 from reticent.product._fitted import FittedProduct
 from reticent.product._module import ModuleProduct, must_be_storable
@@ -10,8 +11,24 @@ from reticent.product._protocols import (
     Predictor,
     Product,
     Regressor,
+    Remedy,
     Trainer,
     Watchable,
+)
+from reticent.product._provenance import (
+    Provenance,
+    holds_plain_hash,
+    is_trained_on,
+    read_provenance,
+    table_digest,
+    versions,
+)
+from reticent.product._rare import (
+    MISSING_CATEGORY,
+    SMALLEST_GROUP,
+    frequent_categories,
+    people_with,
+    rare_in,
 )
 from reticent.product._regressor import (
     FittedRegressor,
@@ -19,18 +36,31 @@ from reticent.product._regressor import (
     declares_quantity,
 )
 from reticent.product._store import (
-    Provenance,
+    PRODUCT_FILES,
     load_product,
     predicts_quantity,
     product_content,
-    read_provenance,
     save_product,
-    versions,
 )
+from reticent.product.clean import (
+    AnswerChange,
+    Cleaned,
+    answer_change,
+    clean_product,
+)
+from reticent.product.contents import Contents, contents_of, read_contents
 from reticent.product.internals import Internals
+from reticent.product.opened import OpenedFile, Words, open_file
+from reticent.product.stages import Stage, Staged, Stages
 
 __all__ = [
+    "MISSING_CATEGORY",
+    "PRODUCT_FILES",
+    "SMALLEST_GROUP",
+    "AnswerChange",
+    "Cleaned",
     "ClosedProduct",
+    "Contents",
     "Departure",
     "Encoder",
     "FittedProduct",
@@ -38,21 +68,39 @@ __all__ = [
     "Internals",
     "ModuleProduct",
     "NetworkProduct",
+    "OpenedFile",
     "Predictor",
     "Product",
     "Provenance",
     "Regressor",
+    "Remedy",
+    "Stage",
+    "Staged",
+    "Stages",
     "Trainer",
     "Watchable",
+    "Words",
+    "answer_change",
     "answers_of",
     "as_product",
+    "clean_product",
+    "contents_of",
     "declares_class",
     "declares_quantity",
+    "frequent_categories",
+    "holds_plain_hash",
+    "is_trained_on",
     "load_product",
     "must_be_storable",
+    "open_file",
+    "people_with",
     "predicts_quantity",
     "product_content",
+    "product_digest",
+    "rare_in",
+    "read_contents",
     "read_provenance",
     "save_product",
+    "table_digest",
     "versions",
 ]

@@ -7,6 +7,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from reticent.data import ColumnKind, Table
+from reticent.product._rare import (
+    MISSING_CATEGORY,
+    SMALLEST_GROUP,
+    frequent_categories,
+)
 
 __all__ = ["Encoder"]
 
@@ -29,18 +34,30 @@ class Encoder:
     @classmethod
     def of(cls, table: Table) -> "Encoder":
         """Return the encoder of all columns and all categories of a table."""
-        schema = table.schema
-        numbers = [*schema.names(ColumnKind.NUMERIC), *schema.names(ColumnKind.BOOLEAN)]
-        categories = [
-            (
-                name,
-                tuple(
-                    sorted({str(v) for v in table.features[name].fillna("(missing)")})
-                ),
-            )
-            for name in schema.names(ColumnKind.CATEGORICAL)
-        ]
-        return cls(numbers=tuple(numbers), categories=tuple(categories))
+        return cls(
+            numbers=_numbers(table),
+            categories=tuple(
+                (
+                    name,
+                    tuple(sorted(map(str, set(column.fillna(MISSING_CATEGORY).array)))),
+                )
+                for name, column in _categorical(table)
+            ),
+        )
+
+    @classmethod
+    def learned(cls, table: Table) -> "Encoder":
+        """Return the encoder of a table's columns, and of the categories that enough people have.
+
+        The file of a product names its categories, and one that a single member has gives this member away.
+        """
+        return cls(
+            numbers=_numbers(table),
+            categories=tuple(
+                (name, tuple(map(str, frequent_categories(column, table.units))))
+                for name, column in _categorical(table)
+            ),
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -56,7 +73,7 @@ class Encoder:
         """Return numbers unchanged, with NaN for missing ones, and categories as 0 and 1."""
         parts = [features[list(self.numbers)].to_numpy(dtype=np.float32)]
         for name, known in self.categories:
-            values = features[name].fillna("(missing)").astype(str).to_numpy()
+            values = features[name].fillna(MISSING_CATEGORY).astype(str).to_numpy()
             parts.append((values[:, None] == np.array(known)[None]).astype(np.float32))
         # Stored row by row: a frame whose columns have one dtype would give an array stored column by column.
         return np.ascontiguousarray(np.concatenate(parts, axis=1))
@@ -66,7 +83,7 @@ class Encoder:
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return the centre and the scale of every column, one row per model, from the members of that model.
 
-        Numbers get mean 0 and variance 1. A category that no member has is scaled down to 0.
+        Numbers get mean 0 and variance 1. A category that too few members have is scaled down to 0.
         """
         count = len(self.numbers)
         centres = np.zeros((len(masks), matrix.shape[1]), dtype=np.float32)
@@ -80,8 +97,21 @@ class Encoder:
             spread = np.sqrt(
                 np.where(present, (filled - mean) ** 2, 0.0).sum(axis=0) / total
             )
-            centres[k, :count] = mean
-            scales[k, :count] = np.where(spread > 0, spread, 1.0)
+            # The mean of few people would name them: such a number is scaled down to 0, as a rare category is.
+            known = total >= SMALLEST_GROUP
+            centres[k, :count] = np.where(known, mean, 0.0)
+            scales[k, :count] = np.where(known, np.where(spread > 0, spread, 1.0), 1e30)
             # 1 / 1e30 is 0 beside any weight, and both fit into single precision.
-            scales[k, count:] = np.where(members[:, count:].any(axis=0), 1.0, 1e30)
+            shared = members[:, count:].sum(axis=0) >= SMALLEST_GROUP
+            scales[k, count:] = np.where(shared, 1.0, 1e30)
         return centres, scales
+
+
+def _numbers(table: Table) -> tuple[str, ...]:
+    schema = table.schema
+    return (*schema.names(ColumnKind.NUMERIC), *schema.names(ColumnKind.BOOLEAN))
+
+
+def _categorical(table: Table) -> list[tuple[str, pd.Series]]:
+    names = table.schema.names(ColumnKind.CATEGORICAL)
+    return [(name, table.features[name]) for name in names]

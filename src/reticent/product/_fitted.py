@@ -12,6 +12,8 @@ from scipy.special import expit, softmax
 
 from reticent.errors import InvalidPredictions, OutputRefused
 from reticent.product.internals import Internals
+from reticent.product.stages import Stages, estimator_stages
+from reticent.run import write_bytes
 
 __all__ = ["MODEL_FILE", "FittedProduct", "save_estimator"]
 
@@ -82,6 +84,10 @@ class FittedProduct:
     ) -> Internals | None:
         """Return None: attacks do not open estimators."""
         return None
+
+    def stages(self, features: pd.DataFrame) -> Stages:
+        """Return the records after every step of preparation inside the estimator."""
+        return estimator_stages(self.estimator, features)
 
     def outputs(self, features: pd.DataFrame) -> NDArray[np.float64]:
         """Return probabilities if the estimator gives them, else decision values, one column per class."""
@@ -194,11 +200,9 @@ def save_estimator(estimator: object, file: Path) -> None:
     except Exception as error:
         raise OutputRefused(
             f"{type(estimator).__name__} cannot be stored without pickle ({error}); "
-            "use a scikit-learn or XGBoost model."
+            "use a model of scikit-learn, XGBoost, LightGBM or CatBoost."
         ) from error
-    part = file.with_name(file.name + ".part")
-    part.write_bytes(content)
-    part.replace(file)
+    write_bytes(file, content)
 
 
 def _are_numbers(texts: Sequence[str], *, below: int) -> bool:

@@ -14,6 +14,8 @@ from reticent.errors import InvalidPredictions, UnsafeProduct
 from reticent.product._encode import Encoder
 from reticent.product._network import NETWORK_FILE
 from reticent.product.internals import Internals
+from reticent.product.stages import Stages, network_stages
+from reticent.run import write_bytes
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -93,6 +95,11 @@ class ModuleProduct:
     def outputs(self, features: pd.DataFrame) -> NDArray[np.float64]:
         """Return probabilities."""
         return self.predict_proba(features)
+
+    def stages(self, features: pd.DataFrame) -> Stages:
+        """Return the records as numbers, and scaled."""
+        matrix = self._matrix(features)
+        return network_stages(matrix, (matrix - self.centre) / self.scale)
 
     def internals(self, features: pd.DataFrame, labels: NDArray[np.int64]) -> Internals:
         """Return what an attacker who opens the module sees at each record.
@@ -191,11 +198,9 @@ class ModuleProduct:
             "warnings": self.warnings,
             "module": description.words,
         }
-        part = file.with_name(file.name + ".part")
-        part.write_bytes(
-            save({**scaling, **weights}, metadata={HOLDS: json.dumps(words)})
+        write_bytes(
+            file, save({**scaling, **weights}, metadata={HOLDS: json.dumps(words)})
         )
-        part.replace(file)
 
     @classmethod
     def load(cls, file: Path) -> "ModuleProduct":

@@ -21,10 +21,13 @@ from reticent.product.internals import (
     loss_and_delta,
     units_shown,
 )
+from reticent.product.stages import Stages, network_stages
+from reticent.run import write_bytes
 
 __all__ = ["NETWORK_FILE", "NetworkProduct"]
 
 NETWORK_FILE = "product.safetensors"
+ACTIVATIONS = ("relu", "tanh")
 PIECE = 4096  # records predicted at once, so that the layers' outputs stay small
 
 
@@ -121,6 +124,11 @@ class NetworkProduct:
         if self.quantity:
             return self.predict(features)[:, None]
         return self.predict_proba(features)
+
+    def stages(self, features: pd.DataFrame) -> Stages:
+        """Return the records as numbers, and scaled."""
+        matrix = self._matrix(features)
+        return network_stages(matrix, (matrix - self.centre) / self.scale)
 
     def internals(self, features: pd.DataFrame, labels: NDArray[np.int64]) -> Internals:
         r"""Return what an attacker who opens the network sees at each record.
@@ -249,9 +257,7 @@ class NetworkProduct:
         }
         if self.quantity:
             words["target"] = (self.target_centre, self.target_scale)
-        part = file.with_name(file.name + ".part")
-        part.write_bytes(save(arrays, metadata={"network": json.dumps(words)}))
-        part.replace(file)
+        write_bytes(file, save(arrays, metadata={"network": json.dumps(words)}))
 
     @classmethod
     def load(cls, file: Path) -> "NetworkProduct":
@@ -274,7 +280,10 @@ class NetworkProduct:
                 words = json.loads((content.metadata() or {})["network"])
                 arrays = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118 (no mapping)
             return cls._from_parts(words, arrays)
-        except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        except (
+            *(OSError, SafetensorError, KeyError, TypeError, ValueError),
+            *(AttributeError, OverflowError, RecursionError),
+        ) as error:
             raise UnsafeProduct(
                 f"{file.name} cannot be read as a network of reticent ({error}); save it with `reticent train` or --save-product."
             ) from error
@@ -314,4 +323,12 @@ class NetworkProduct:
         outputs = len(network.classes) or 1
         if [w.shape for w in network.weights] != shapes or widths[-1] != outputs:
             raise ValueError("its layers do not fit each other")
+        scaling = (network.encoder.width,)
+        if network.centre.shape != scaling or network.scale.shape != scaling:
+            raise ValueError("its scaling does not fit its columns")
+        numbers = (network.centre, network.scale, *network.weights, *network.biases)
+        if not all(np.isfinite(array).all() for array in numbers):
+            raise ValueError("some of its numbers are not finite")
+        if network.activation not in ACTIVATIONS:
+            raise ValueError(f"its activation {network.activation!r} is not known")
         return network

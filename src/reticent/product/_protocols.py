@@ -14,7 +14,15 @@ from reticent.data import Table
 from reticent.product.internals import Internals
 from reticent.run import Content, Workers
 
-__all__ = ["Departure", "Predictor", "Product", "Regressor", "Trainer", "Watchable"]
+__all__ = [
+    "Departure",
+    "Predictor",
+    "Product",
+    "Regressor",
+    "Remedy",
+    "Trainer",
+    "Watchable",
+]
 
 
 @runtime_checkable
@@ -181,6 +189,31 @@ class Trainer(Protocol):
     def watching(self) -> "Watchable | None":
         """Return the training in a form that can be watched step by step; None if it has no noisy steps."""
         ...
+
+    @property
+    def prepares(self) -> bool:
+        """Whether it prepares the columns itself, by what enough people have."""
+        ...
+
+    def remedies(self) -> "tuple[Remedy, ...]":
+        """Return what could make its products remember less; empty if nothing is known."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remedy:
+    """Something that could make a product remember less; whether it does is for an audit to say.
+
+    Parameters
+    ----------
+    words : str
+        What is changed: ``"larger leaves"``.
+    recipe : str
+        The trainer with that change; empty if it cannot be written down.
+    """
+
+    words: str
+    recipe: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

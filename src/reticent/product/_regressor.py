@@ -12,6 +12,7 @@ from sklearn.base import is_classifier, is_regressor
 from reticent.errors import InvalidPredictions
 from reticent.product._fitted import MODEL_FILE, save_estimator
 from reticent.product.internals import Internals
+from reticent.product.stages import Stages, estimator_stages
 
 __all__ = ["FittedRegressor", "declares_class", "declares_quantity"]
 
@@ -122,6 +123,10 @@ class FittedRegressor:
                 "judged; repair the model or impute missing values."
             )
         return raw
+
+    def stages(self, features: pd.DataFrame) -> Stages:
+        """Return the records after every step of preparation inside the estimator."""
+        return estimator_stages(self.estimator, features)
 
     def outputs(self, features: pd.DataFrame) -> NDArray[np.float64]:
         """Return the predictions as one column, shape (n, 1)."""

@@ -1,13 +1,9 @@
 """Save and load products without ever executing a stranger's code."""
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from importlib import metadata
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile, ZipFile
 
-from reticent.account import Guarantee
 from reticent.errors import (
     InvalidInput,
     InvalidPredictions,
@@ -18,25 +14,32 @@ from reticent.product._fitted import MODEL_FILE, FittedProduct
 from reticent.product._module import ModuleProduct, holds_module
 from reticent.product._network import NETWORK_FILE, NetworkProduct
 from reticent.product._protocols import Product
+from reticent.product._provenance import (
+    PROVENANCE_FILE,
+    Notes,
+    Provenance,
+    read_notes,
+    write_notes,
+)
 from reticent.product._regressor import (
     FittedRegressor,
     declares_class,
     declares_quantity,
 )
-from reticent.run import Content, content_of, write_text
+from reticent.run import Content, content_of, open_folder
 
 __all__ = [
-    "Provenance",
+    "PRODUCT_FILES",
     "load_product",
     "predicts_quantity",
     "product_content",
-    "read_provenance",
     "save_product",
-    "versions",
 ]
 
+# Names of the file of a product in its folder.
 PRODUCT_FILES = (NETWORK_FILE, MODEL_FILE)
-PROVENANCE_FILE = "provenance.json"
+# A skops file is an archive: what it unpacks to must stay in proportion to the file, or be of moderate size at all.
+MOST_UNPACKED, MOST_EXPANSION = 1024**3, 20
 _PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib", ".sav", ".pt", ".pth")
 # Types that skops does not trust by default but that common models consist of: they only hold
 # parameters, trees and distances; a few pure functions are among them. They are exact names, never
@@ -44,6 +47,12 @@ _PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib", ".sav", ".pt", ".pth")
 # TreePredictor because a crafted one can crash the process; without them no forest could be audited.
 _TRUSTED = frozenset(
     [
+        "catboost.core.CatBoostClassifier",
+        "catboost.core.CatBoostRegressor",
+        "collections.OrderedDict",
+        "lightgbm.basic.Booster",
+        "lightgbm.sklearn.LGBMClassifier",
+        "lightgbm.sklearn.LGBMRegressor",
         "numpy.dtype",
         "reticent.train.private.classifier.PrivateNetworkClassifier",
         "sklearn._loss.loss.HalfTweedieLoss",
@@ -132,62 +141,6 @@ _TRUSTED = frozenset(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Provenance:
-    """Where a product comes from.
-
-    Parameters
-    ----------
-    recipe : str
-        The trainer's description; empty if unknown.
-    data_fingerprint : str
-        Hash of the table that the product was trained on; empty if unknown.
-    seed : int or None
-        Seed of the run.
-    classes : tuple of str
-        Names of the classes; empty if unknown, or if the product predicts a quantity.
-    versions : mapping of str to str
-        Versions of the Python packages that were used.
-    split : mapping of str to str
-        How the table was divided, in enough detail to divide it again.
-    claimed_epsilon : float or None
-        Epsilon that whoever trained the product claims; None if nothing is claimed.
-    guarantee : Guarantee or None
-        The guarantee of the training, if it has one.
-    """
-
-    recipe: str = ""
-    data_fingerprint: str = ""
-    seed: int | None = None
-    classes: tuple[str, ...] = ()
-    versions: Mapping[str, str] = field(default_factory=dict)
-    split: Mapping[str, str] = field(default_factory=dict)
-    claimed_epsilon: float | None = None
-    guarantee: Guarantee | None = None
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of the packages that a result depends on."""
-    names = (
-        "reticent",
-        "numpy",
-        "scipy",
-        "scikit-learn",
-        "pandas",
-        "xgboost-cpu",
-        "xgboost",
-        "torch",
-        "numba",
-    )
-    installed = {}
-    for name in names:
-        try:
-            installed[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return installed
-
-
 def save_product(folder: Path | str, product: Product, provenance: Provenance) -> Path:
     """Write a product and its provenance into a folder; return the folder.
 
@@ -198,7 +151,7 @@ def save_product(folder: Path | str, product: Product, provenance: Provenance) -
     """
     folder = Path(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        open_folder(folder)
         product.save(folder / product.file_name)
     except OutputRefused:
         raise
@@ -210,12 +163,12 @@ def save_product(folder: Path | str, product: Product, provenance: Provenance) -
     for name in PRODUCT_FILES:
         if name != product.file_name:
             (folder / name).unlink(missing_ok=True)
-    content = {
-        **asdict(provenance),
-        "quantity": product.quantity,
-        "learned": product.learned,
-    }
-    write_text(folder / PROVENANCE_FILE, json.dumps(content, indent=2) + "\n")
+    write_notes(
+        folder,
+        Notes(
+            provenance=provenance, quantity=product.quantity, learned=product.learned
+        ),
+    )
     return folder
 
 
@@ -244,9 +197,9 @@ def load_product(
     if file.suffix == ".safetensors":
         kind = ModuleProduct if holds_module(file) else NetworkProduct
         network = kind.load(file).with_classes(classes)
-        return network, _read_notes(file.parent / PROVENANCE_FILE).provenance
+        return network, read_notes(file.parent / PROVENANCE_FILE).provenance
     estimator = _load_estimator(file, trust)
-    notes = _read_notes(file.parent / PROVENANCE_FILE)
+    notes = read_notes(file.parent / PROVENANCE_FILE)
     other_kind = declares_quantity if classes else declares_class
     if other_kind(estimator):
         raise InvalidPredictions(
@@ -283,7 +236,7 @@ def predicts_quantity(path: Path | str, *, trust: tuple[str, ...] = ()) -> bool:
     estimator = _load_estimator(file, trust)
     if declares_quantity(estimator) or declares_class(estimator):
         return declares_quantity(estimator)
-    return _read_notes(file.parent / PROVENANCE_FILE).quantity
+    return read_notes(file.parent / PROVENANCE_FILE).quantity
 
 
 def _file_of(path: Path | str) -> Path:
@@ -313,85 +266,47 @@ def _load_estimator(file: Path, trust: tuple[str, ...]) -> Any:
             f"{file.name} is not a skops file{' but a pickle' if head[:1] == bytes([0x80]) or file.suffix.lower() in _PICKLE_ENDINGS else ''}: "
             "loading a pickle can execute any code, so it is refused; save the model with skops.io.dump."
         )
+    _must_unpack_to_moderate_size(file)
     try:
-        unknown = [
-            name
-            for name in skops.io.get_untrusted_types(file=file)
-            if name not in _TRUSTED and name not in trust
-        ]
+        types = skops.io.get_untrusted_types(file=file)
     except Exception as error:
         raise UnsafeProduct(
-            f"{file.name} cannot be read as a skops file ({error}); save the model with skops.io.dump."
+            f"{file.name} cannot be read as a skops file ({_short(error)}); save the model with skops.io.dump."
         ) from error
+    unknown = [name for name in types if name not in _TRUSTED and name not in trust]
     if unknown:
         raise UnsafeProduct(
             f"{file.name} holds the type(s) {', '.join(sorted(unknown)[:5])}, whose loading could execute "
             "foreign code; read that code, then name each type with --trust."
         )
-    # Every type in the file has just been found in one of the two lists.
-    return skops.io.load(file, trusted=skops.io.get_untrusted_types(file=file))
-
-
-def read_provenance(path: Path | str) -> Provenance:
-    """Return where a saved product comes from, without loading the product.
-
-    Parameters
-    ----------
-    path : path
-        The product's folder, or a file in it.
-    """
-    path = Path(path)
-    folder = path if path.is_dir() else path.parent
-    if not (folder / PROVENANCE_FILE).is_file():
-        raise InvalidInput(
-            f"there is no {PROVENANCE_FILE} beside {path}, so nothing is known about its training; pass the folder of a product that "
-            "`reticent train` or --save-product wrote."
-        )
-    return _read_notes(folder / PROVENANCE_FILE).provenance
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Notes:
-    """What the file beside a saved product says about it.
-
-    Parameters
-    ----------
-    provenance : Provenance
-        Where the product comes from.
-    learned : tuple of str
-        Names of the class numbers that it was trained on.
-    quantity : bool
-        Whether it is said to predict a quantity.
-    """
-
-    provenance: Provenance
-    learned: tuple[str, ...] = ()
-    quantity: bool = False
-
-
-def _read_notes(file: Path) -> _Notes:
-    """Return the provenance, and what else is needed to load the product."""
-    if not file.is_file():
-        return _Notes(provenance=Provenance())
     try:
-        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        content["classes"] = tuple(content.get("classes", ()))
-        learned = tuple(content.pop("learned", ()))
-        quantity = bool(content.pop("quantity", False))
-        if "promise" in content:  # the key of version 0.1
-            content["guarantee"] = content.pop("promise")
-        if content.get("guarantee") is not None:
-            guarantee = content["guarantee"]
-            for name in ("caveats", "public"):
-                guarantee[name] = tuple(guarantee.get(name, ()))
-            content["guarantee"] = Guarantee(**guarantee)
-        return _Notes(
-            provenance=Provenance(**content), learned=learned, quantity=quantity
-        )
-    except (ValueError, TypeError, AttributeError) as error:
-        raise InvalidInput(
-            f"the provenance {file} cannot be read ({error}); delete it to audit the product as one of unknown origin."
+        return skops.io.load(file, trusted=types)
+    except Exception as error:  # its parts do not fit each other: whoever wrote it may have put anything there
+        raise UnsafeProduct(
+            f"{file.name} cannot be put together again ({type(error).__name__}: {_short(error)}), so it is damaged or was made to do harm; "
+            "save the model anew with skops.io.dump."
         ) from error
+
+
+def _must_unpack_to_moderate_size(file: Path) -> None:
+    """Refuse an archive that would fill the memory; nothing is unpacked to find out."""
+    try:
+        with ZipFile(file) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+    except (BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise UnsafeProduct(
+            f"{file.name} cannot be read as a skops file ({_short(error)}); save the model with skops.io.dump."
+        ) from error
+    if size > max(MOST_UNPACKED, MOST_EXPANSION * file.stat().st_size):
+        raise UnsafeProduct(
+            f"{file.name} has {file.stat().st_size:,} bytes and says that it unpacks to {size:,}, which would fill the memory and is no "
+            "model; save the model with skops.io.dump."
+        )
+
+
+def _short(error: BaseException) -> str:
+    """Return the message of somebody else's exception on one line of moderate length."""
+    return " ".join(str(error).split())[:200]
 
 
 def product_content(path: Path | str, product: Product) -> Content:

@@ -2,6 +2,8 @@
 
 from reticent.report._dossier import SCHEMA_NAME, Dossier, dossier_schema
 from reticent.report._section import Section
+from reticent.report._terminal import Screen
+from reticent.report.binding import Access, Binding, access_of, policy_digest
 from reticent.report.html import render_html
 from reticent.report.identification import (
     IDENTIFICATION_FILE,
@@ -13,9 +15,11 @@ from reticent.report.identification import (
 )
 from reticent.report.plan_page import render_plan
 from reticent.report.plan_text import plan_json, print_plan
+from reticent.report.progress import Terminal, is_watched, terminal
 from reticent.report.sections import SECTIONS
 from reticent.report.sections.epsilons import refuted_sentence
-from reticent.report.summary import insider_warning, summarise
+from reticent.report.signature import is_signed_by, make_keys, sign
+from reticent.report.summary import aside_warning, insider_warning, summarise
 from reticent.report.text import print_report, render_short, render_text
 from reticent.report.train_text import TrainingSummary, print_training
 
@@ -23,13 +27,23 @@ __all__ = [
     "IDENTIFICATION_FILE",
     "SCHEMA_NAME",
     "SECTIONS",
+    "Access",
+    "Binding",
     "Dossier",
+    "Screen",
     "Section",
+    "Terminal",
     "TrainingSummary",
+    "access_of",
+    "aside_warning",
     "dossier_schema",
     "identification_json",
     "insider_warning",
+    "is_signed_by",
+    "is_watched",
+    "make_keys",
     "plan_json",
+    "policy_digest",
     "print_identification",
     "print_plan",
     "print_report",
@@ -42,5 +56,7 @@ __all__ = [
     "render_short",
     "render_text",
     "save_identification",
+    "sign",
     "summarise",
+    "terminal",
 ]

@@ -1,11 +1,12 @@
 """The dossier: everything one audit has to say, complete, for machines and for people."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from reticent._codec import NOT_WRITTEN, decode, encode, schema_of
+from reticent._json import read_json, write_json
 from reticent.data import Finding
 from reticent.errors import InvalidInput, OutputRefused
 from reticent.evidence import (
@@ -20,12 +21,13 @@ from reticent.policy import Control, Decision, LimitCheck, Policy, Verdict
 from reticent.product import Provenance
 from reticent.report._section import Section
 from reticent.report._version_2 import VERSION_2, dossier_from_version_2
-from reticent.report.codec import NOT_WRITTEN, decode, encode, schema_of
+from reticent.report.binding import Binding
 from reticent.run import write_text
 
-__all__ = ["SCHEMA_NAME", "Dossier", "dossier_schema", "read_json"]
+__all__ = ["SCHEMA_NAME", "Dossier", "dossier_schema"]
 
-SCHEMA_NAME = "reticent-dossier-3"
+SCHEMA_NAME = "reticent-dossier-4"
+VERSION_3 = "reticent-dossier-3"  # the same without a binding
 # Keys that others rely on stand at the top, wherever the value lives inside the dossier.
 _FROM_DECISION = ("verdict", "reasons", "next_steps", "limits")
 _FROM_EVIDENCE = ("attacks",)
@@ -70,6 +72,8 @@ class Dossier:
         Claimed, proven and audited, of a product that claims privacy.
     watched : Identification or None
         What an adversary who watched the training found out.
+    binding : Binding or None
+        Which product, policy and table it is about, when it was made and by whom; None if an older version wrote it.
     kind_sections : tuple of Section
         The sections that the kind of product has; empty for all of reticent's. Neither written nor compared.
     own_sections : tuple of Section
@@ -93,6 +97,7 @@ class Dossier:
     repeat: str
     epsilons: Epsilons | None = None
     watched: Identification | None = None
+    binding: Binding | None = None
     kind_sections: tuple[Section, ...] = field(
         default=(), compare=False, metadata=NOT_WRITTEN
     )
@@ -140,14 +145,15 @@ class Dossier:
     def to_json(self) -> str:
         """Return the dossier as JSON text, which was read back once to be sure that it can be."""
         content = self.to_dict()
-        text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         # A dossier that cannot be read back is noticed now, not by whoever gets the file.
         _from_dict(content)
-        return text
+        return write_json(content)
 
     @classmethod
     def from_json(cls, text: str) -> "Dossier":
-        """Read a dossier back; one that version 0.1 wrote is converted.
+        """Read a dossier back; one that version 0.1 or 0.2 wrote is converted.
+
+        What it says is what the file says: :func:`reticent.pipeline.derive_again` decides by its evidence.
 
         Raises
         ------
@@ -159,7 +165,7 @@ class Dossier:
         if name == VERSION_2:
             content = dossier_from_version_2(content)
         # No guessing: the keys of an unknown version may mean something else.
-        elif name != SCHEMA_NAME:
+        elif name not in (SCHEMA_NAME, VERSION_3):
             raise InvalidInput(
                 f"the schema is {name!r}, but {SCHEMA_NAME!r} is read here; pass the dossier.json of an audit."
             )
@@ -226,29 +232,6 @@ def dossier_schema() -> dict[str, Any]:
         "additionalProperties": False,
         "$defs": dict(sorted(definitions.items())),
     }
-
-
-def read_json(text: str, what: str) -> dict[str, Any]:
-    """Return the object that a JSON text holds.
-
-    Raises
-    ------
-    InvalidInput
-        If the text is not JSON, or not an object. Bare NaN and Infinity are no JSON.
-    """
-    try:
-        content = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"this is not JSON ({error}); pass the {what}.") from error
-    if not isinstance(content, dict):
-        raise InvalidInput(
-            f"this is a JSON {type(content).__name__} and not an object; pass the {what}."
-        )
-    return content
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} must be written as a string")
 
 
 def _from_dict(content: Mapping[str, Any]) -> Dossier:

@@ -1,18 +1,28 @@
 """Elements of the text: paragraphs and tables that show every name as it is, in any width."""
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from reticent._visible import visible
 from reticent.evidence import Estimate
 
-__all__ = ["Fitting", "grid", "on_two_lines", "paragraph", "stack", "visible"]
+__all__ = [
+    "Fitting",
+    "Screen",
+    "grid",
+    "on_two_lines",
+    "paragraph",
+    "stack",
+    "visible",
+]
 
 # Capitals as well as colours, so that a broken limit is seen without colours too.
 _STYLES = {
@@ -30,16 +40,23 @@ class _Make(Protocol):
     def __call__(self, *, narrow: bool) -> RenderableType: ...
 
 
-def visible(words: object) -> str:
-    r"""Return words in which nothing steers a terminal: a dossier may come from a stranger.
+class Screen(Console):
+    """The one console that reticent prints with: whatever is printed, no character of it steers the terminal.
 
-    Examples
-    --------
-    >>> visible("red\x1b[31m")
-    'red�[31m'
+    Sections pass names through :func:`visible` themselves, so that columns are as wide as what is shown; what a section of the
+    user's own forgets is replaced here.
     """
-    # Escape sequences could move the cursor and overwrite a verdict.
-    return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in str(words))
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(highlight=False, **settings)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Yield the segments that are printed; only those that Rich makes itself may control the terminal."""
+        for segment in super().render(renderable, options):
+            text, style, control = segment
+            yield segment if control else Segment(visible(text), style)
 
 
 def paragraph(*sentences: str, style: str = "") -> RenderableType | None:

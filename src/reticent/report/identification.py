@@ -1,18 +1,17 @@
 """An identification as a file: JSON for machines, a page and text for people."""
 
-import json
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
+from reticent._codec import decode, encode
+from reticent._json import read_json, write_json
 from reticent.errors import InvalidInput, OutputRefused
 from reticent.evidence import Identification
-from reticent.report._dossier import read_json
 from reticent.report._markup import block, heading, page, template, warning
 from reticent.report._terminal import paragraph, stack, visible
 from reticent.report._version_2 import IDENTIFICATION_1, identification_from_version_1
-from reticent.report.codec import decode, encode
 from reticent.report.sections.epsilons import (
     EpsilonsSection,
     epsilons_block,
@@ -55,7 +54,7 @@ _HOW = template(
 def identification_json(found: Identification) -> str:
     """Return the result of watching a training as JSON text."""
     content = {"schema": IDENTIFICATION_NAME, **encode(found)}
-    return json.dumps(content, indent=2, allow_nan=False) + "\n"
+    return write_json(content)
 
 
 def read_identification(text: str) -> Identification:

@@ -5,10 +5,14 @@ from collections.abc import Sequence
 from reticent.evidence import Estimate, Evidence, InsiderEvidence, Statement, Threat
 from reticent.policy import Decision, Outcome, Policy, Verdict
 
-__all__ = ["insider_warning", "outsider_does", "summarise"]
+__all__ = ["aside_warning", "insider_warning", "outsider_does", "summarise"]
 
 # Family of attacks -> what the outsider does beside querying.
-_ALSO = {"looks inside": "looks inside it", "trains others": "trains others like it"}
+_ALSO = {
+    "looks inside": "looks inside it",
+    "reads the file": "reads its file",
+    "trains others": "trains others like it",
+}
 
 
 def summarise(
@@ -75,6 +79,15 @@ def outsider_does(evidence: Evidence) -> str:
     if not also:
         return "only queries the model"
     return " and ".join([", ".join(["queries the model", *also[:-1]]), also[-1]])
+
+
+def aside_warning(evidence: Evidence) -> str:
+    """Return what somebody could do who got more than the policy releases, in words."""
+    best = max(evidence.aside, key=lambda attack: attack.auc.value)
+    return (
+        f"The policy releases answers to queries only, so the verdict does not speak for whoever holds the file: with it, the attack "
+        f"'{best.name.replace('_', ' ')}' reaches an LTU accuracy of {best.auc}."
+    )
 
 
 def insider_warning(insider: InsiderEvidence | None) -> str:

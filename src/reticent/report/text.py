@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from reticent.report._dossier import Dossier
-from reticent.report._terminal import paragraph, visible
+from reticent.report._terminal import Screen, paragraph, visible
 from reticent.report.sections import sections_of
 
 __all__ = ["print_report", "render_short", "render_text"]
@@ -15,7 +15,7 @@ __all__ = ["print_report", "render_short", "render_text"]
 def render_text(dossier: Dossier, width: int = 100) -> str:
     """Return the report as plain text."""
     buffer = io.StringIO()
-    print_report(dossier, Console(file=buffer, width=width, no_color=True))
+    print_report(dossier, Screen(file=buffer, width=width, no_color=True))
     # Rich fills lines with spaces up to the width, which a file does not need.
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
@@ -25,7 +25,7 @@ def render_short(dossier: Dossier) -> str:
     return "\n".join(
         [
             f"{dossier.verdict}  (policy '{dossier.policy.name}', {dossier.policy.confidence:.0%} confidence)",
-            f"  privacy {dossier.privacy or 'not measured'}   utility {dossier.utility or 'not measured'}",
+            f"  privacy {dossier.privacy or 'not measured'}   utility {dossier.utility or 'not measured'} (a constant answer: {dossier.evidence.utility.baseline:.2f})",
             *(f"  {sentence}" for sentence in dossier.summary),
         ]
     )

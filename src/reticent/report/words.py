@@ -2,7 +2,7 @@
 
 import math
 
-__all__ = ["capital", "epsilon_words", "p_words", "percent", "plain"]
+__all__ = ["capital", "epsilon_words", "p_words", "percent", "plain", "whole"]
 
 
 def percent(share: float) -> str:
@@ -46,6 +46,11 @@ def epsilon_words(epsilon: float | None) -> str:
         return "–"
     # An epsilon of 100 protects nobody, whatever its decimals.
     return f"{epsilon:,.0f}" if epsilon >= 100 else f"{epsilon:.2f}"
+
+
+def whole(estimate: object) -> str:
+    """Return a number with its interval as text that no line break cuts in two."""
+    return str(estimate).replace(" ", "\u00a0")
 
 
 def plain(name: str) -> str:

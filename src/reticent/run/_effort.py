@@ -9,6 +9,8 @@ from reticent.run._workers import Serial, Workers
 
 __all__ = ["Effort"]
 
+USUAL_MINUTES = 2.0  # what somebody waits who wants an answer now
+
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
@@ -16,8 +18,9 @@ class Effort:
 
     Parameters
     ----------
-    minutes : float
-        About how long the run should take; stages plan their work by it.
+    minutes : float or None
+        About how long the run should take; stages plan their work by it. None for the usual two minutes, which work without which there
+        is no conclusion may exceed.
     memory : float
         Gigabytes that a stage may use.
     workers : Workers
@@ -35,22 +38,28 @@ class Effort:
     False
     """
 
-    minutes: float = 2.0
+    minutes: float | None = None
     memory: float = 2.0
     workers: Workers = field(default_factory=Serial)
     deadline: float | None = None
     started: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
-        _positive("minutes", self.minutes, "write half a minute as 0.5")
+        if self.minutes is not None:
+            _positive("minutes", self.minutes, "write half a minute as 0.5")
         _positive("memory", self.memory, "write 500 megabytes as 0.5")
         if self.deadline is not None:
             _positive("deadline", self.deadline, "leave it out if there is none")
 
     @property
+    def seconds(self) -> float:
+        """Seconds that stages plan by."""
+        return 60 * (USUAL_MINUTES if self.minutes is None else self.minutes)
+
+    @property
     def seconds_left(self) -> float:
-        """Seconds until ``minutes`` have passed; 0 afterwards."""
-        return max(0.0, 60 * self.minutes - self._elapsed())
+        """Seconds that stages plan by and that have not passed yet."""
+        return max(0.0, self.seconds - self._elapsed())
 
     @property
     def seconds_to_deadline(self) -> float:

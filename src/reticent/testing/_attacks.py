@@ -12,7 +12,7 @@ from reticent.attack.regression import (
 )
 from reticent.evidence import ltu_accuracy
 from reticent.pool import Pool, PredictionPool, balanced_masks
-from reticent.product import Internals
+from reticent.product import Contents, Internals, OpenedFile, Stage
 from reticent.run import stream
 
 __all__ = ["FALSE_ALARM", "check_attack", "check_regression_attack"]
@@ -48,14 +48,19 @@ def check_attack(attack: Attack, *, seed: int = 42) -> None:
     vague = rng.dirichlet(np.full(classes, 2.0), size=2 * n)
     sure = 0.05 * vague + 0.95 * np.eye(classes)[labels]
     features = rng.normal(size=(2 * n, 4))
+    memory, other = _made_up_files(features, labels.astype(np.float64), classes, tags)
     leaky, quiet = (
         Challenge(
             probabilities=probabilities,
             labels=labels,
             features=features,
             internals=_made_up_internals(probabilities, labels, seed),
+            file=file,
         )
-        for probabilities in (np.where(tags[:, None], sure, vague), vague)
+        for probabilities, file in (
+            (np.where(tags[:, None], sure, vague), memory),
+            (vague, other),
+        )
     )
     pool = _made_up_pool(labels, classes, rng)
 
@@ -97,16 +102,18 @@ def check_regression_attack(attack: Attack, *, seed: int = 42) -> None:
     sure = targets + 0.05 * (vague - targets)
     sure[::7] = targets[::7]
 
-    def play(predictions: NDArray[np.float64]) -> _Play:
+    memory, other = _made_up_files(features, targets, 0, tags)
+
+    def play(predictions: NDArray[np.float64], file: OpenedFile) -> _Play:
         challenge = RegressionChallenge(
-            predictions=predictions, targets=targets, features=features
+            predictions=predictions, targets=targets, features=features, file=file
         )
         return lambda sealed, rng: attack.score(
             challenge, knowledge=RegressionKnowledge(tags=sealed, pool=pool), rng=rng
         )
 
-    leaky = play(np.where(tags, sure, vague))
-    _assert_contract(leaky, play(vague), tags, seed=seed)
+    leaky = play(np.where(tags, sure, vague), memory)
+    _assert_contract(leaky, play(vague, other), tags, seed=seed)
 
 
 def _assert_contract(
@@ -197,6 +204,25 @@ def _made_up_predictions(
     return PredictionPool(
         masks=masks, predictions=np.where(masks, sure, vague), targets=targets
     )
+
+
+def _made_up_files(
+    features: NDArray[np.float64],
+    target: NDArray[np.float64],
+    classes: int,
+    tags: NDArray[np.bool_],
+) -> tuple[OpenedFile, OpenedFile]:
+    """Return a file that keeps all members, and one that keeps every other record, member or not."""
+    n = len(features)
+    file = OpenedFile(
+        contents=Contents(),
+        stages=(Stage(name="records", matrix=features),),
+        words=(),
+        target=target,
+        classes=classes,
+        people=np.arange(n),
+    )
+    return file.memorised(tags), file.memorised(np.arange(n) % 2 == 0)
 
 
 def _made_up_internals(

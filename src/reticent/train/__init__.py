@@ -1,6 +1,7 @@
 """Turn records into products. The package is also a verb: ``reticent.train(X, y, belief=0.9)``."""
 
 from reticent._verb import make_callable
+from reticent.train._estimators import is_fitted
 from reticent.train._plain import PlainTrainer
 from reticent.train.adapted import AdaptedModuleTrainer
 from reticent.train.many import train_many
@@ -40,6 +41,7 @@ from reticent.train.recipes import (
     fitting_batch,
 )
 from reticent.train.spec import (
+    parse_claimed,
     parse_clipping,
     parse_trainer,
     private_trainer_of,
@@ -68,6 +70,8 @@ __all__ = [
     "claim_of_opacus",
     "fitting_batch",
     "guarantee_of",
+    "is_fitted",
+    "parse_claimed",
     "parse_clipping",
     "parse_trainer",
     "private_trainer_of",

@@ -1,13 +1,11 @@
 """Functions of the user, named as ``module:function`` and imported when they are needed."""
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from reticent._check import nearest
-from reticent.errors import InvalidSpec, TrainerFailed
-from reticent.run import Content, code_of
+from reticent.errors import TrainerFailed
+from reticent.run import Content, code_of, named_by_user
 from reticent.train.models import first_line
 
 __all__ = ["OwnCode"]
@@ -21,20 +19,9 @@ class OwnCode:
 
     def function(self) -> Callable[..., Any]:
         """Return the function."""
-        module_name, _, attribute = self.name.partition(":")
-        try:
-            module = importlib.import_module(module_name)
-        except Exception as error:  # the user's module may raise anything
-            raise InvalidSpec(
-                f"the module {module_name!r} of the trainer {self.name!r} cannot be imported "
-                f"({type(error).__name__}: {first_line(error)}); run reticent from its folder or install it."
-            ) from error
-        function: Callable[..., Any] | None = getattr(module, attribute, None)
-        if not callable(function):
-            raise InvalidSpec(
-                f"the module {module_name!r} has no function {attribute!r}; "
-                f"{nearest(attribute, [n for n in dir(module) if not n.startswith('_')])}."
-            )
+        function: Callable[..., Any] = named_by_user(
+            self.name, role="trainer", what="function"
+        )
         return function
 
     def __call__(self, *arguments: int) -> Any:

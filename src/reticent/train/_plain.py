@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from reticent.account import Guarantee
 from reticent.data import Table
 from reticent.errors import InvalidInput
-from reticent.product import Watchable, answers_of, as_product
+from reticent.product import Remedy, Watchable, answers_of, as_product
 from reticent.run import Content, code_of, content_of
 
 __all__ = ["PlainTrainer", "WrappedTrainer", "must_fit"]
@@ -110,6 +110,15 @@ class PlainTrainer(ABC):
     def watching(self) -> Watchable | None:
         """Return None: there are no noisy steps to watch."""
         return None
+
+    @property
+    def prepares(self) -> bool:
+        """Whether it prepares the columns by reticent's own rules: not known of a trainer of one's own."""
+        return False
+
+    def remedies(self) -> tuple[Remedy, ...]:
+        """Return nothing: of a trainer of one's own it is not known what makes it remember."""
+        return ()
 
     def _answers(
         self, table: Table, mask: NDArray[np.bool_], seed: int

@@ -13,11 +13,22 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from reticent.data import ColumnKind, Schema, Table
+from reticent.data import ColumnKind, Table
 from reticent.errors import InvalidPredictions, ReticentError, TrainerFailed
-from reticent.product import FittedProduct, FittedRegressor, declares_quantity
+from reticent.product import (
+    MISSING_CATEGORY,
+    SMALLEST_GROUP,
+    FittedProduct,
+    FittedRegressor,
+    Remedy,
+    declares_quantity,
+    frequent_categories,
+    people_with,
+)
 from reticent.run import Content, code_of, content_of
+from reticent.train._estimators import well_behaved
 from reticent.train._plain import PlainTrainer
+from reticent.train.remedies import remedies_of_parameters
 
 __all__ = [
     "EstimatorTrainer",
@@ -27,49 +38,61 @@ __all__ = [
 ]
 
 
-MISSING_CATEGORY = "(missing)"  # a missing value is a separate category
 # Categories of a column that get a column each: bounds the width of tables with free text; the rest share one.
 MOST_CATEGORIES = 60
 
 
-def standard_preprocessing(schema: Schema, *, coded: bool = False) -> ColumnTransformer:
+def standard_preprocessing(table: Table) -> ColumnTransformer:
     """Return imputation, one-hot coding and scaling for a table's columns.
 
-    Missing numbers become the median, and numbers get mean 0 and variance 1. Missing booleans
-    become the more frequent value. Categories get one column each; a missing value is a category,
-    and categories beyond the 60 most frequent share a column. The preprocessing is fitted with
-    the model, so it learns from the records that the model learns from and from no others.
+    Numbers get mean 0 and variance 1, and missing ones become the mean. Missing booleans become the more frequent value.
+    Categories get one column each, the 60 most frequent at most; a missing value is a category. A category that fewer than 20 people
+    have gets none, and a number that fewer than 20 people have is left out: the file of the product would name what single people
+    have. The preprocessing is fitted with the model, so it learns from the records that the model learns from and from no others.
 
     Parameters
     ----------
-    schema : Schema
-        What the columns hold.
-    coded : bool
-        Whether categories are already numbers, as :meth:`EstimatorTrainer.prepared` returns them.
+    table : Table
+        The records that the model learns from; categories may be numbers, as :meth:`EstimatorTrainer.prepared` returns them.
     """
     steps: list[tuple[str, Any, list[str]]] = []
-    numeric = schema.names(ColumnKind.NUMERIC)
+    schema, features, units = table.schema, table.features, table.units
+    numeric = [
+        name
+        for name in schema.names(ColumnKind.NUMERIC)
+        if people_with(features[name], units) >= SMALLEST_GROUP
+    ]
     boolean = schema.names(ColumnKind.BOOLEAN)
-    categorical = schema.names(ColumnKind.CATEGORICAL)
     if numeric:
+        # In this order: the scaler looks past missing values, and their place is then the mean, which is nobody's value.
         scale = make_pipeline(
-            SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()
+            StandardScaler(), SimpleImputer(strategy="constant", fill_value=0.0)
         )
         steps.append(("numeric", scale, numeric))
     if boolean:
         fill = SimpleImputer(strategy="most_frequent", keep_empty_features=True)
         steps.append(("boolean", fill, boolean))
-    if categorical:
+    known = {
+        name: frequent_categories(features[name], units, most=MOST_CATEGORIES)
+        for name in schema.names(ColumnKind.CATEGORICAL)
+    }
+    known = {name: categories for name, categories in known.items() if categories}
+    if known:
         one_hot = OneHotEncoder(
-            handle_unknown="infrequent_if_exist",
-            max_categories=MOST_CATEGORIES,
+            categories=list(known.values()),
+            handle_unknown="ignore",
             sparse_output=False,
         )
         fill = SimpleImputer(
             strategy="constant", fill_value=MISSING_CATEGORY, keep_empty_features=True
         )
-        code = one_hot if coded else make_pipeline(fill, one_hot)
-        steps.append(("categorical", code, categorical))
+        code = one_hot if _is_coded(table) else make_pipeline(fill, one_hot)
+        steps.append(("categorical", code, list(known)))
+    if not steps:
+        raise TrainerFailed(
+            f"no column of the table has a value that {SMALLEST_GROUP} people share, so there is nothing to learn that would not name "
+            "single people; bring more people, or prepare the columns yourself with --raw."
+        )
     return ColumnTransformer(steps, sparse_threshold=0.0)
 
 
@@ -148,7 +171,7 @@ class EstimatorTrainer(PlainTrainer):
                 [
                     (
                         "prepare",
-                        standard_preprocessing(table.schema, coded=_is_coded(table)),
+                        standard_preprocessing(table),
                     ),
                     ("model", estimator),
                 ]
@@ -198,6 +221,18 @@ class EstimatorTrainer(PlainTrainer):
         }
         return replace(table, features=table.features.assign(**numbered))
 
+    @property
+    def prepares(self) -> bool:
+        """Whether :func:`standard_preprocessing` goes before the estimator."""
+        return self.preprocess
+
+    def remedies(self) -> tuple[Remedy, ...]:
+        """Return the recipe with larger leaves or stronger regularisation, if the estimator has such a parameter."""
+        estimator = self._seeded(0)
+        if not hasattr(estimator, "get_params"):
+            return ()
+        return remedies_of_parameters(estimator.get_params(deep=False), self.recipe)
+
     def _seeded(self, seed: int) -> Any:
         try:
             estimator = self.make()
@@ -221,7 +256,7 @@ class EstimatorTrainer(PlainTrainer):
             ]
             if names:
                 estimator.set_params(**dict.fromkeys(names, seed))
-        return estimator
+        return well_behaved(estimator, seed)
 
 
 def _is_coded(table: Table) -> bool:

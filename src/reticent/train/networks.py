@@ -22,6 +22,7 @@ from reticent.product import (
     Encoder,
     ModuleProduct,
     NetworkProduct,
+    Remedy,
     must_be_storable,
 )
 from reticent.run import Content, code_of, content_of
@@ -29,6 +30,7 @@ from reticent.train._plain import PlainTrainer, must_fit
 from reticent.train.memory import fitting_size, one_torch_thread
 from reticent.train.models import first_line
 from reticent.train.recipes import CROSS_ENTROPY, Network, Training
+from reticent.train.remedies import remedies_of_parameters
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -174,7 +176,7 @@ class Stackable(PlainTrainer, Generic[Models]):
 
     def _encoder(self, table: Table) -> Encoder:
         """Return the encoder that turns the columns of a table into numbers."""
-        return Encoder.of(table)
+        return Encoder.learned(table)
 
     @abstractmethod
     def _bytes(
@@ -216,6 +218,15 @@ class NetworkTrainer(Stackable["Networks"]):
         """Whether products predict a quantity."""
         return self.network.quantity
 
+    @property
+    def prepares(self) -> bool:
+        """Whether columns are encoded by what enough people have."""
+        return True
+
+    def remedies(self) -> tuple[Remedy, ...]:
+        """Return the recipe with fewer epochs."""
+        return remedies_of_parameters({"epochs": self.network.epochs}, self.recipe)
+
     def train(self, table: Table, *, seed: int) -> NetworkProduct:
         """Return a network trained on all records of a table."""
         encoded, networks = self._trained(table, seed)
@@ -251,7 +262,7 @@ class NetworkTrainer(Stackable["Networks"]):
     def _bytes(
         self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
     ) -> int:
-        inputs, classes = Encoder.of(table).width, len(table.classes) or 1
+        inputs, classes = Encoder.learned(table).width, len(table.classes) or 1
         sizes = [inputs, *self.network.hidden, classes]
         parameters = sum(
             (below + 1) * above for below, above in itertools.pairwise(sizes)
@@ -307,6 +318,15 @@ class ModuleTrainer(Stackable["Modules"]):
         content += code_of(self.make) if self.code is None else self.code
         loss = self.training.loss
         return content if loss == CROSS_ENTROPY else content + code_of(loss)
+
+    @property
+    def prepares(self) -> bool:
+        """Whether columns are encoded by what enough people have."""
+        return True
+
+    def remedies(self) -> tuple[Remedy, ...]:
+        """Return the recipe with fewer epochs."""
+        return remedies_of_parameters({"epochs": self.training.epochs}, self.recipe)
 
     def train(self, table: Table, *, seed: int) -> ModuleProduct:
         """Return a module trained on all records of a table.

@@ -1,15 +1,15 @@
 """Read a trainer from one line of text, without evaluating it as code."""
 
 import ast
-import importlib
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from reticent._check import nearest
 from reticent.errors import InvalidSpec
 from reticent.product import Trainer
 from reticent.run import content_of
 from reticent.train import private
+from reticent.train._estimators import full_name, is_fitted, look_up
 from reticent.train._own_code import OwnCode
 from reticent.train._plain import WrappedTrainer
 from reticent.train.adapted import AdaptedModuleTrainer
@@ -32,6 +32,7 @@ from reticent.train.recipes import (
 )
 
 __all__ = [
+    "parse_claimed",
     "parse_clipping",
     "parse_trainer",
     "private_trainer_of",
@@ -48,10 +49,9 @@ _CAPABILITIES = (
     "guarantee",
     "must_be_storable",
     "watching",
+    "remedies",
+    "prepares",
 )
-
-_PACKAGES = ("sklearn", "xgboost")
-_MAKERS = ("make_pipeline", "make_union", "make_column_transformer")
 
 
 def parse_trainer(text: str, *, preprocess: bool = True) -> Trainer:
@@ -64,7 +64,8 @@ def parse_trainer(text: str, *, preprocess: bool = True) -> Trainer:
     ``sklearn.ensemble.RandomForestClassifier(n_estimators=200)``, possibly with other such
     calls as arguments (``sklearn.pipeline.make_pipeline(...)``); or ``module:callable``, a
     function of the user that returns an unfitted estimator. A call is parsed, its class looked
-    up in scikit-learn or XGBoost, and its arguments read as literals: no expression is
+    up in scikit-learn, XGBoost, LightGBM or CatBoost, by its full name or by the name of the class alone, and its
+    arguments read as literals: no expression is
     evaluated. A ``module:callable`` is imported and called, like the code of any program.
 
     Parameters
@@ -84,16 +85,22 @@ def parse_trainer(text: str, *, preprocess: bool = True) -> Trainer:
     --------
     >>> parse_trainer("sklearn.tree.DecisionTreeClassifier(max_depth=3)").recipe
     'sklearn.tree.DecisionTreeClassifier(max_depth=3)'
+    >>> parse_trainer("DecisionTreeClassifier(max_depth=3)").recipe
+    'sklearn.tree.DecisionTreeClassifier(max_depth=3)'
     >>> parse_trainer("sklearn.tree.DecisionTreeClassifier(max_depth=open('x'))")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    reticent.errors.InvalidSpec: ...not a class of sklearn or xgboost...
+    reticent.errors.InvalidSpec: ...not a class of sklearn...
     """
     text = text.strip()
     is_call = "(" in text
     named = ":" in text and not is_call
     make: OwnCode | _FromCall
-    make = OwnCode(text) if named else _FromCall(text if is_call else text + "()")
+    if named:
+        make = OwnCode(text)
+    else:
+        text = _with_full_names(text) if is_call else full_name(text, _RECIPES)
+        make = _FromCall(text if is_call else text + "()")
     thing = make()
     of_recipe = _trainer_of_recipe(thing, text)
     if of_recipe is not None:
@@ -103,12 +110,98 @@ def parse_trainer(text: str, *, preprocess: bool = True) -> Trainer:
             f"{text!r} gives a {type(thing).__name__} without a fit method, so it cannot be trained; "
             "name a classifier or a regression model."
         )
+    _must_be_unfitted(thing, text)
     return EstimatorTrainer(
         make=make,
         recipe=text,
         preprocess=preprocess and not wants_raw_columns(thing),
         code=OwnCode(text).content() if named else content_of(),
     )
+
+
+def parse_claimed(text: str) -> Trainer:
+    """Return the trainer that a file beside a product describes: a stranger's text, which can start nothing.
+
+    Only private networks of reticent's own are made of it, by literal arguments: no module is imported, no class of a library is
+    looked up, no file is read, and nothing is so large that it would fill the memory or the day. Whoever wants more names it
+    themselves, for :func:`parse_trainer`.
+
+    Parameters
+    ----------
+    text : str
+        The description.
+
+    Raises
+    ------
+    InvalidSpec
+        If the text describes anything else.
+
+    Examples
+    --------
+    >>> parse_claimed("reticent.PrivateNetwork(hidden=(16,))").recipe
+    'reticent.PrivateNetwork(hidden=(16,))'
+    >>> parse_claimed('reticent.PrivateModule("nets:make")')
+    Traceback (most recent call last):
+    ...
+    reticent.errors.InvalidSpec: the recipe ... is not run because a file says so...
+    """
+    recipe = _claimed_recipe(text)
+    if recipe is None:
+        shown = text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"
+        raise InvalidSpec(
+            f"the recipe {shown!r} comes with the product and is not run because a file says so; {_NAME_IT}"
+        )
+    if recipe.domain is not None:
+        raise InvalidSpec(
+            f"the recipe that comes with the product reads the file {recipe.domain!r}, which is not done because a file says so; "
+            f"{_NAME_IT}"
+        )
+    steps = recipe.epochs * max(1, (recipe.rows or 1) // recipe.batch)
+    units = sum(recipe.hidden)
+    if steps > MOST_CLAIMED_STEPS or units > MOST_CLAIMED_UNITS:
+        raise InvalidSpec(
+            f"the recipe that comes with the product asks for {steps:,} steps and {units:,} hidden units, which is not done because a file "
+            f"says so; {_NAME_IT}"
+        )
+    return PrivateNetworkTrainer(network=recipe, recipe=text.strip())
+
+
+def _claimed_recipe(text: str) -> PrivateNetwork | None:
+    """Return the private network that a stranger's text describes; None if it describes anything else."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+        names = {_dotted(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
+        if not names <= _CLAIMABLE:
+            return None
+        recipe = _build(tree.body)
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
+        return None
+    is_one = isinstance(recipe, PrivateNetwork) and _is_typed(recipe)
+    return recipe if is_one else None
+
+
+def _is_typed(recipe: Any) -> bool:
+    """Return whether every parameter of a recipe is of its type, which Python itself does not check."""
+    hints = get_type_hints(type(recipe))
+    return all(
+        _is_a(getattr(recipe, field.name), hints[field.name])
+        for field in fields(recipe)
+    )
+
+
+def _is_a(value: Any, hint: Any) -> bool:
+    if get_origin(hint) in (UnionType, Union):
+        return any(_is_a(value, one) for one in get_args(hint))
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(
+            _is_a(item, get_args(hint)[0]) for item in value
+        )
+    if hint in (int, float):
+        number = (int,) if hint is int else (int, float)
+        return type(value) in number and abs(value) < LARGEST_CLAIMED
+    if is_dataclass(value):
+        return isinstance(value, hint) and _is_typed(value)
+    return isinstance(value, hint)
 
 
 def trainer_of(thing: object, *, preprocess: bool = True) -> Trainer:
@@ -158,12 +251,22 @@ def trainer_of(thing: object, *, preprocess: bool = True) -> Trainer:
             )
         return WrappedTrainer(thing)
     if hasattr(thing, "fit"):
+        _must_be_unfitted(thing, type(thing).__name__)
         return EstimatorTrainer.of(thing, preprocess=preprocess)
     article = "an" if type(thing).__name__[0] in "aeiou" else "a"
     raise InvalidSpec(
         f"{article} {type(thing).__name__} cannot be trained; pass a classifier with a fit method, a recipe such as "
         "reticent.Network(), a line of text, or an object with recipe and train."
     )
+
+
+def _must_be_unfitted(estimator: object, called: str) -> None:
+    """Refuse a fitted estimator: it would be trained anew on other records, and the audit would speak of another model."""
+    if is_fitted(estimator):
+        raise InvalidSpec(
+            f"{called} is fitted already, but a trainer is trained anew, so the audit would not be about this model; audit it as it is with "
+            "reticent.audit(product=model, members=(X, y), nonmembers=(X, y)), or pass sklearn.base.clone(model) to audit its recipe."
+        )
 
 
 def private_trainer_of(
@@ -225,7 +328,7 @@ class _FromCall:
 def _build(node: ast.expr) -> Any:
     """Return the estimator that a call describes, or the value of a literal."""
     if isinstance(node, ast.Call):
-        maker = _look_up(_dotted(node.func))
+        maker = look_up(_dotted(node.func), _RECIPES)
         if any(keyword.arg is None for keyword in node.keywords):
             raise InvalidSpec(
                 "'**' in the trainer hides its arguments; write them out as name=value."
@@ -251,6 +354,29 @@ def _build(node: ast.expr) -> Any:
             f"{ast.unparse(node)!r} in the trainer is not a literal, and nothing else is evaluated; "
             "write numbers, text, True, False, None, or lists of them."
         ) from error
+
+
+def _with_full_names(text: str) -> str:
+    """Return the text with the full name of each class that stands alone in it, so that every spelling is one recipe."""
+    try:
+        tree = ast.parse(text, mode="eval")
+    except SyntaxError:
+        return text  # whoever builds it says what is wrong
+    alone = [
+        node.func
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    ]
+    lines = text.encode().split(b"\n")  # places in a tree are counted in bytes
+    for name in sorted(alone, key=lambda n: (n.lineno, n.col_offset), reverse=True):
+        assert name.end_col_offset is not None
+        line = lines[name.lineno - 1]
+        lines[name.lineno - 1] = (
+            line[: name.col_offset]
+            + full_name(name.id, _RECIPES).encode()
+            + line[name.end_col_offset :]
+        )
+    return b"\n".join(lines).decode()
 
 
 def _dotted(node: ast.expr) -> str:
@@ -284,6 +410,17 @@ _RECIPES = {
 }
 
 
+# What a description may name that nobody vouches for: these classes hold numbers and words.
+_CLAIMABLE = {
+    f"reticent.{name}" for name in ("PrivateNetwork", "SGD", "Adam", *_CLIPPINGS)
+}
+_NAME_IT = "if you know what it does, name it yourself with --trainer."
+LONGEST_SHOWN = 200  # characters of a stranger's recipe in an error
+# About a hundred times what a table ever needs; beyond, a training would be a way to keep a machine busy.
+MOST_CLAIMED_STEPS, MOST_CLAIMED_UNITS = 1_000_000, 100_000
+LARGEST_CLAIMED = 1e12  # of any number in it
+
+
 def spell(recipe: object) -> str:
     """Return the text from which :func:`parse_trainer` builds a recipe of this package again.
 
@@ -310,48 +447,9 @@ def parse_clipping(text: str) -> Clipping:
     >>> parse_clipping("reticent.Clip(norm=0.5)")
     Clip(norm=0.5)
     """
-    clipping = _FromCall(text if "(" in text else text + "()")()
+    clipping = _FromCall(_with_full_names(text if "(" in text else text + "()"))()
     if not isinstance(clipping, Clipping):
         raise InvalidSpec(
             f"{text!r} gives a {type(clipping).__name__}, which bounds no gradient; write, for example, reticent.Clip(norm=1.0)."
         )
     return clipping
-
-
-def _look_up(name: str) -> Any:
-    """Return the recipe, estimator class or pipeline function with a full name."""
-    if name in _RECIPES:
-        return _RECIPES[name]
-    module_name, _, attribute = name.rpartition(".")
-    if module_name.split(".")[0] not in _PACKAGES or attribute.startswith("_"):
-        raise InvalidSpec(
-            f"{name!r} in the trainer is not a class of {' or '.join(_PACKAGES)} by its full name; "
-            "name such a class, or pass your own function as module:function."
-        )
-    try:
-        module = importlib.import_module(module_name)
-    except ImportError as error:
-        hint = (
-            "install reticent[xgboost]"
-            if name.startswith("xgboost")
-            else "check its name"
-        )
-        raise InvalidSpec(
-            f"the module {module_name!r} of the trainer cannot be imported ({error}); {hint}."
-        ) from error
-    named = getattr(module, attribute, None)
-    from sklearn.base import BaseEstimator
-
-    if attribute in _MAKERS and named is not None:
-        return named
-    if not (isinstance(named, type) and issubclass(named, BaseEstimator)):
-        known = [
-            n
-            for n in dir(module)
-            if isinstance(getattr(module, n), type)
-            and issubclass(getattr(module, n), BaseEstimator)
-        ]
-        raise InvalidSpec(
-            f"{module_name} has no estimator {attribute!r}; {nearest(attribute, known)}."
-        )
-    return named

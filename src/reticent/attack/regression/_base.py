@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from reticent.attack._base import Knowledge
 from reticent.errors import InvalidInput, InvalidPredictions
 from reticent.pool import PredictionPool
+from reticent.product import OpenedFile
 
 __all__ = ["RegressionChallenge", "RegressionKnowledge"]
 
@@ -28,11 +29,14 @@ class RegressionChallenge:
     features : array of float, shape (n, d), or None
         The records themselves as numbers, without the target, for attacks that look at them; missing
         values are NaN.
+    file : OpenedFile or None
+        The product's file laid beside the records, for attackers who hold it.
     """
 
     predictions: NDArray[np.float64]
     targets: NDArray[np.float64]
     features: NDArray[np.float64] | None = None
+    file: OpenedFile | None = None
 
     def __post_init__(self) -> None:
         f, y = self.predictions, self.targets
@@ -52,6 +56,11 @@ class RegressionChallenge:
         ):
             raise InvalidPredictions(
                 f"features of shape {self.features.shape} do not fit {len(f)} predictions; pass one row per record."
+            )
+
+        if self.file is not None and len(self.file) != len(f):
+            raise InvalidPredictions(
+                f"the file was laid beside {len(self.file)} records but there are {len(f)} predictions; pass one of each per record."
             )
 
     def __len__(self) -> int:
@@ -74,6 +83,7 @@ class RegressionChallenge:
     def nbytes(self) -> int:
         """Bytes that a copy of it takes."""
         size = self.predictions.nbytes + self.targets.nbytes
+        size += 0 if self.file is None else self.file.nbytes
         return size + (0 if self.features is None else self.features.nbytes)
 
     def take(self, rows: NDArray[np.int64]) -> "RegressionChallenge":
@@ -82,6 +92,7 @@ class RegressionChallenge:
             predictions=self.predictions[rows],
             targets=self.targets[rows],
             features=None if self.features is None else self.features[rows],
+            file=None if self.file is None else self.file.take(rows),
         )
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from reticent.attack._base import Need, Scores
 from reticent.attack.quantile import fitted_trees
 from reticent.attack.regression._base import RegressionChallenge, RegressionKnowledge
+from reticent.data import telling_columns
 from reticent.run import one_thread
 
 __all__ = ["QuantileResidual"]
@@ -56,13 +57,14 @@ class QuantileResidual:
         """Return minus the share of similar non-members that would have a smaller error, per record."""
         features = challenge.need_features(self.name)
         # The prediction must not be an input: together with the truth it would give the error away.
-        inputs = np.column_stack([features, challenge.targets])
+        records = np.column_stack([features, challenge.targets])
         errors = np.abs(challenge.residuals)
         values = np.zeros(len(challenge))
         for learn, tags, judge in knowledge.tags.folds(self.folds, rng=rng):
             known = learn[~tags]
             if len(known) > self.most_rows:
                 known = rng.choice(known, self.most_rows, replace=False)
+            inputs = records[:, telling_columns(records[known], errors[known])]
             unit = float(np.median(errors[known])) or float(errors[known].mean()) or 1.0
             with one_thread():
                 quantiles = [

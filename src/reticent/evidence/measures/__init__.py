@@ -4,9 +4,12 @@ from reticent.evidence.measures._base import Claim, Measure, Seen
 from reticent.evidence.measures.claim import AttacksAgainstClaim
 from reticent.evidence.measures.claimed_epsilon import ClaimedEpsilon
 from reticent.evidence.measures.exposed import Exposed
+from reticent.evidence.measures.file_records import FileRecords
+from reticent.evidence.measures.gain import Gain
 from reticent.evidence.measures.group_privacy import GroupPrivacy
 from reticent.evidence.measures.insider_privacy import InsiderPrivacy
 from reticent.evidence.measures.privacy import Privacy
+from reticent.evidence.measures.proven_claim import ProofAgainstClaim
 from reticent.evidence.measures.tpr import TruePositiveRate
 from reticent.evidence.measures.utility import UtilityScore
 from reticent.evidence.measures.watched_claim import TrainingAgainstClaim
@@ -16,10 +19,13 @@ __all__ = [
     "Claim",
     "ClaimedEpsilon",
     "Exposed",
+    "FileRecords",
+    "Gain",
     "GroupPrivacy",
     "InsiderPrivacy",
     "Measure",
     "Privacy",
+    "ProofAgainstClaim",
     "Seen",
     "TrainingAgainstClaim",
     "TruePositiveRate",

@@ -1,5 +1,6 @@
 """What a measure sees, and what it must say."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -62,6 +63,10 @@ class Seen:
         Chance that all judged intervals of the audit hold together.
     statements : int
         How many statements share that confidence.
+    queries_only : bool
+        Whether only answers to queries are released, so that nobody holds the file.
+    rows : int
+        Rows of the user's table, of which advice speaks; by default one per unit.
     """
 
     evidence: Evidence
@@ -72,6 +77,8 @@ class Seen:
     people_repeat: bool = False
     confidence: float = 0.95
     statements: int = 1
+    queries_only: bool = False
+    rows: int = 0
 
     @property
     def level(self) -> float:
@@ -199,7 +206,9 @@ class Measure(ABC):
         noun = self.noun or self.label
         if needed is None or needed <= seen.records:
             return f"The {noun} is too near its limit for any practical number of records to settle it."
-        return f"About {needed:,} members and as many non-members (now {seen.records:,}) would settle the {noun}."
+        rows = seen.rows or seen.evidence.members + seen.evidence.nonmembers
+        more = math.ceil(needed / seen.records * rows)
+        return f"About {more:,} rows (now {rows:,}) would settle the {noun}."
 
     def statement(
         self, words: str, estimate: Estimate | None, *, limit: Limit | None, seen: Seen

@@ -1,5 +1,7 @@
 """The share of members who are exposed one by one."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from reticent.evidence.measures._base import Measure, Seen
@@ -23,9 +25,12 @@ class Exposed(Measure):
     ) -> Statement:
         """Return the largest share of any attack."""
         below = self.parameter("below", limit)
-        return self.statement(
-            f"the share of members with individual privacy below {below:g}",
+        # A member's wins are uniform without a leak, so half of ``below`` is the share that chance gives.
+        chance = f"{below / 2:g} without a leak"
+        statement = self.statement(
+            f"the share of members with individual privacy below {below:g} ({chance})",
             seen.evidence.exposed,
             limit=limit,
             seen=seen,
         )
+        return replace(statement, label=f"{self.label} ({chance})")

@@ -5,15 +5,18 @@ from collections.abc import Iterator
 from reticent.report._dossier import Dossier
 from reticent.report._section import Section
 from reticent.report.sections.attacks import AttacksSection
+from reticent.report.sections.bound_to import BindingSection
 from reticent.report.sections.controls import ControlsSection
 from reticent.report.sections.epsilons import EpsilonsSection
+from reticent.report.sections.file import FileSection
 from reticent.report.sections.findings import FindingsSection
 from reticent.report.sections.fine_print import FinePrintSection
 from reticent.report.sections.glossary import GlossarySection
 from reticent.report.sections.groups import GroupsSection
-from reticent.report.sections.guarantee import GuaranteeSection
+from reticent.report.sections.guarantee import ClaimSection, GuaranteeSection
 from reticent.report.sections.insider import InsiderSection
 from reticent.report.sections.limits import LimitsSection
+from reticent.report.sections.not_run import NotRunSection
 from reticent.report.sections.people import PeopleSection
 from reticent.report.sections.pool import PoolSection
 from reticent.report.sections.repeat import RepeatSection
@@ -32,8 +35,10 @@ SECTIONS: tuple[Section, ...] = (
     LimitsSection(),
     _STATEMENTS,
     GuaranteeSection(),
+    ClaimSection(),
     EpsilonsSection(),
     AttacksSection(),
+    FileSection(),
     WorstCaseSection(),
     PeopleSection(),
     GroupsSection(),
@@ -41,9 +46,11 @@ SECTIONS: tuple[Section, ...] = (
     InsiderSection(),
     WatchedSection(),
     ControlsSection(),
+    NotRunSection(),
     FindingsSection(),
     FinePrintSection(),
     GlossarySection(),
+    BindingSection(),
     RepeatSection(),
 )
 

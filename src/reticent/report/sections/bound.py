@@ -19,7 +19,8 @@ def bound_words(dossier: Dossier) -> str:
         return ""
     guarantee = dossier.provenance.guarantee
     if guarantee is not None and guarantee.holds:
-        return f"The guarantee allows a vulnerability, and a difference between groups, of at most {bound:.3f}."
+        whose = "guarantee" if guarantee.witnessed else "training, if it was as stated,"
+        return f"The {whose} allows a vulnerability, and a difference between groups, of at most {bound:.3f}."
     return (
         f"The claimed epsilon of {epsilon:g} allows a vulnerability, and a difference between groups, of at most "
         f"(e^epsilon - 1 + 2 delta)/(e^epsilon + 1) = {bound:.3f} (delta 0)."

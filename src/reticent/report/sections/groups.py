@@ -18,7 +18,7 @@ from reticent.report._terminal import Fitting, grid, on_two_lines, paragraph, st
 from reticent.report.plots import interval, interval_row, reach, row_name, rows_plot
 from reticent.report.sections.bound import BOUND_KEY, bound_words, bounds, draw_bound
 from reticent.report.svg import LANE, Plot
-from reticent.report.words import p_words, plain
+from reticent.report.words import p_words, plain, whole
 
 __all__ = [
     "GroupsSection",
@@ -55,7 +55,8 @@ class GroupsSection:
         words, entries = _vulnerability_words(dossier)
         return block(
             lead(
-                f"Groups of at least {dossier.policy.smallest_group} members and non-members; intervals hold together over groups."
+                worst_off_words(evidence),
+                f"Groups of at least {dossier.policy.smallest_group} members and non-members; intervals hold together over groups.",
             ),
             card(_privacy(dossier)),
             heading("Vulnerability by group"),
@@ -97,10 +98,25 @@ class GroupsSection:
             )
 
         return stack(
-            paragraph("Privacy: 1 is best. Vulnerability and worst case: 0 is best."),
+            paragraph(
+                worst_off_words(evidence),
+                "Privacy: 1 is best. Vulnerability and worst case: 0 is best.",
+            ),
             Fitting(make),
             paragraph(disparity_words(evidence, most=10)),
         )
+
+
+def worst_off_words(evidence: Evidence) -> str:
+    """Return which group is protected least, and whether the intervals tell it from the best protected one."""
+    by_privacy = sorted(evidence.groups, key=lambda group: group.privacy.value)
+    worst, best = by_privacy[0], by_privacy[-1]
+    if worst is best:
+        return ""
+    words = f"Worst off is '{worst.name}' with a privacy score of {whole(worst.privacy)}; best off is '{best.name}' with {whole(best.privacy)}."
+    if worst.privacy.high < best.privacy.low:
+        return words
+    return f"{words} Their intervals overlap, so this product does not show that they differ."
 
 
 def named_spreads(evidence: Evidence) -> tuple[GroupSpread, ...]:

@@ -11,6 +11,7 @@ from reticent.report._terminal import grid, paragraph, stack
 from reticent.report.words import capital, percent, plain
 
 __all__ = [
+    "ClaimSection",
     "GuaranteeSection",
     "beside_evidence",
     "guarantee_rows",
@@ -18,50 +19,90 @@ __all__ = [
 ]
 
 APART = (
-    "Whoever trained the product says so; this audit has not seen the training. A guarantee speaks of every attack there is, the rest of this report only "
-    "of the attacks that were run. Neither proves the other: attacks can refute a guarantee but not confirm it."
+    "A guarantee speaks of every attack there is, the rest of this report only of the attacks that were run. Neither proves the other: attacks can "
+    "refute a guarantee but not confirm it."
+)
+UNSEEN = (
+    "Whoever made the product says how it was trained; this audit has not seen it. The numbers below were worked out again from what is said of the "
+    "training, and are worth as much as that."
 )
 
 
 class GuaranteeSection:
-    """What holds against every attack, as whoever trained the product states it."""
+    """What holds against every attack: of a product that this very audit has trained."""
 
     title = "What is guaranteed"
 
     def html(self, dossier: Dossier) -> Markup | None:
-        """Return the guarantee; None if there is none."""
+        """Return the guarantee; None if there is none, or if it is a claim."""
         guarantee = dossier.provenance.guarantee
-        if guarantee is None:
+        if guarantee is None or not guarantee.witnessed:
             return None
         guaranteed = "guaranteed" if guarantee.holds else "not guaranteed, see below"
-        notes = [f"{capital(caveat)}." for caveat in guarantee.caveats]
-        notes += [
-            f"How: {guarantee.mechanism}.",
-            f"Treated as public, so protected by nothing: {'; '.join(guarantee.public)}.",
-        ]
-        return block(
-            lead(guarantee_sentence(guarantee), APART),
-            table(
-                ("statement", guaranteed, "shown by the attacks that were run"),
-                beside_evidence(dossier),
-            ),
-            listed(notes),
-        )
+        return _block(dossier, guarantee, guaranteed, guarantee_sentence(guarantee))
 
     def text(self, dossier: Dossier) -> RenderableType | None:
         """Return the same for a terminal, in short."""
         guarantee = dossier.provenance.guarantee
-        if guarantee is None:
+        if guarantee is None or not guarantee.witnessed:
             return None
         guaranteed = "guaranteed" if guarantee.holds else "would be"
-        heads = ("statement", guaranteed, "shown by attacks")
-        return stack(
-            paragraph(
-                guarantee_sentence(guarantee),
-                *(f"Note: {caveat}." for caveat in guarantee.caveats),
-            ),
-            grid(heads, beside_evidence(dossier)),
-        )
+        return _text(dossier, guarantee, guaranteed, guarantee_sentence(guarantee))
+
+
+class ClaimSection:
+    """What a file says of the training, worked out again: never called a guarantee."""
+
+    title = "What the training would guarantee, if it was as stated"
+
+    def html(self, dossier: Dossier) -> Markup | None:
+        """Return what follows from the claim; None if nothing is claimed, or if this audit has trained the product."""
+        guarantee = dossier.provenance.guarantee
+        if guarantee is None or guarantee.witnessed:
+            return None
+        return _block(dossier, guarantee, "would be", claim_sentence(guarantee), UNSEEN)
+
+    def text(self, dossier: Dossier) -> RenderableType | None:
+        """Return the same for a terminal, in short."""
+        guarantee = dossier.provenance.guarantee
+        if guarantee is None or guarantee.witnessed:
+            return None
+        return _text(dossier, guarantee, "would be", claim_sentence(guarantee), UNSEEN)
+
+
+def _block(
+    dossier: Dossier, guarantee: Guarantee, head: str, *sentences: str
+) -> Markup:
+    notes = [f"{capital(caveat)}." for caveat in guarantee.caveats]
+    notes += [
+        f"How: {guarantee.mechanism}.",
+        f"Treated as public, so protected by nothing: {'; '.join(guarantee.public)}.",
+    ]
+    return block(
+        lead(*sentences, APART),
+        table(
+            ("statement", head, "shown by the attacks that were run"),
+            beside_evidence(dossier),
+        ),
+        listed(notes),
+    )
+
+
+def _text(
+    dossier: Dossier, guarantee: Guarantee, head: str, *sentences: str
+) -> RenderableType:
+    return stack(
+        paragraph(*sentences, *(f"Note: {caveat}." for caveat in guarantee.caveats)),
+        grid(("statement", head, "shown by attacks"), beside_evidence(dossier)),
+    )
+
+
+def claim_sentence(guarantee: Guarantee) -> str:
+    """Return what a stated training would guarantee in one sentence."""
+    if not guarantee.holds:
+        return "Nothing would be guaranteed, even if the training was as stated."
+    sentence = guarantee_sentence(guarantee)
+    return f"If the training was as stated: {sentence[:1].lower()}{sentence[1:]}"
 
 
 def guarantee_sentence(guarantee: Guarantee) -> str:

@@ -11,7 +11,7 @@ from reticent.report._terminal import grid
 
 __all__ = ["LimitsSection"]
 
-HEADS = ("quantity", "found", "limit", "")
+HEADS = ("quantity", "found", "limit", "outcome")
 
 
 class LimitsSection:

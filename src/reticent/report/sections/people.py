@@ -11,13 +11,14 @@ from reticent.report._markup import block, card, heading, key, lead, table, two
 from reticent.report._terminal import paragraph
 from reticent.report.plots import UNIT_TICKS, fill_histogram, histogram_plot
 from reticent.report.svg import Axis, Plot
-from reticent.report.words import p_words, percent, plain
+from reticent.report.words import p_words, percent, plain, whole
 
 __all__ = [
     "PeopleSection",
     "calibration_words",
     "exposed_words",
     "loss_words",
+    "naming_words",
 ]
 
 _SIDES = (("member", "members"), ("other", "non-members"))
@@ -37,6 +38,7 @@ class PeopleSection:
             lead(
                 "If nothing leaked, members and non-members would score alike, and individual privacy would follow the dashed line.",
                 exposed_words(dossier),
+                *naming_words(dossier.evidence),
                 "No record stands in this report; bins with fewer than five people are left empty.",
             ),
             two(
@@ -61,6 +63,7 @@ class PeopleSection:
         evidence = dossier.evidence
         return paragraph(
             exposed_words(dossier),
+            *naming_words(dossier.evidence),
             loss_words(evidence.pool) if evidence.pool else "",
         )
 
@@ -72,6 +75,28 @@ def exposed_words(dossier: Dossier) -> str:
         f"{percent(dossier.evidence.exposed.value)} of members have an individual privacy below {below:g}; without a leak it would be "
         f"{percent(below / 2)}."
     )
+
+
+def naming_words(evidence: Evidence) -> list[str]:
+    """Return how many members could be named, and how often a name would be right."""
+    naming = evidence.naming
+    if naming is None:
+        return []
+    named, among = naming.named, f"among {naming.people:,} people"
+    words = [
+        f"How many members could be named {among} with at most {percent(naming.false_names)} false names is not known: "
+        f"{evidence.nonmembers:,} non-members are too few to tell."
+        if named is None
+        else f"With at most {percent(naming.false_names)} false names, the strongest attack could name {percent(named.value)} "
+        f"({percent(named.low)} to {percent(named.high)}) of the {evidence.members:,} members {among}."
+    ]
+    if naming.population is not None and naming.predictive_value is not None:
+        one_in = naming.population / evidence.members
+        words.append(
+            f"If one in {one_in:,.3g} people is in the table, a person pointed out at {percent(naming.fpr)} false alarms is a member with "
+            f"probability {whole(naming.predictive_value)}."
+        )
+    return words
 
 
 def calibration_words(evidence: Evidence) -> str:

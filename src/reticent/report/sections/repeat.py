@@ -12,7 +12,7 @@ __all__ = ["RepeatSection"]
 _HOW = template(
     """\
 <pre>{{ repeat }}</pre>
-<p>Seed {{ seed }}. Recipe <code>{{ recipe }}</code>. Data fingerprint <code>{{ fingerprint }}</code>. Versions: {{ versions }}.</p>"""
+<p>Seed {{ seed }}. Recipe <code>{{ recipe }}</code>. Keyed fingerprint of the data <code>{{ fingerprint }}</code>. Versions: {{ versions }}.</p>"""
 )
 
 
@@ -28,7 +28,7 @@ class RepeatSection:
             repeat=dossier.repeat,
             seed=dossier.seed,
             recipe=provenance.recipe or "unknown",
-            fingerprint=provenance.data_fingerprint[:16],
+            fingerprint=provenance.data_fingerprint.rpartition(":")[2][:16],
             versions=", ".join(
                 f"{name} {version}" for name, version in provenance.versions.items()
             ),

@@ -8,7 +8,7 @@ from reticent.report._dossier import Dossier
 from reticent.report._markup import block, card, lead
 from reticent.report._terminal import paragraph
 from reticent.report.plots import interval_row, reach, rows_plot
-from reticent.report.words import capital, percent
+from reticent.report.words import capital, percent, whole
 
 __all__ = ["ScoresSection", "scoreboard"]
 
@@ -42,6 +42,14 @@ def utility_words(dossier: Dossier) -> list[str]:
     words = [
         f"{capital(utility.baseline_words)} would have a utility of {utility.baseline:.2f}."
     ]
+    if utility.gain is not None and utility.gain != utility.score:
+        words.append(
+            f"Of the errors of that answer the product saves {whole(utility.gain)}."
+        )
+    if any(s.estimate is not None and s.estimate.high == 1 for s in _scores(dossier)):
+        words.append(
+            "No score exceeds 1: where an interval ends there, the end is a cap and not a measurement."
+        )
     words += [
         f"{capital(name)} is {estimate}." for name, estimate in utility.beside.items()
     ]

@@ -6,8 +6,9 @@ from rich.text import Text
 
 from reticent.policy import Verdict
 from reticent.report._dossier import Dossier
-from reticent.report._markup import block, heading, listed, template, warning
+from reticent.report._markup import block, heading, listed, note, template, warning
 from reticent.report._terminal import paragraph, stack, visible
+from reticent.report.binding import Access
 
 __all__ = ["VerdictSection"]
 
@@ -44,7 +45,8 @@ class VerdictSection:
             banner,
             heading("Why", 2),
             listed(dossier.reasons),
-            block(heading("What would settle it", 2), listed(steps)) if steps else None,
+            block(heading(_steps_title(dossier), 2), listed(steps)) if steps else None,
+            note(access_words(dossier)),
             *(warning(words) for words in dossier.warnings),
         )
 
@@ -65,6 +67,7 @@ class VerdictSection:
                 *(f"- {reason}" for reason in dossier.reasons),
             ),
             paragraph(*(f"> {step}" for step in next_steps(dossier)), style="bold"),
+            paragraph(access_words(dossier), style="dim"),
             paragraph(
                 *(f"warning: {words}" for words in dossier.warnings), style="yellow"
             ),
@@ -72,8 +75,23 @@ class VerdictSection:
         return stack(headline, *parts)
 
 
+def access_words(dossier: Dossier) -> str:
+    """Return for which attackers the verdict speaks, and for whom it does not."""
+    if dossier.binding is None:
+        return ""
+    reached = [str(access) for access in dossier.binding.access]
+    others = [str(access) for access in Access if str(access) not in reached]
+    words = f"The verdict speaks for attackers who reach: {', '.join(reached)}."
+    return words + (f" It does not for: {', '.join(others)}." if others else "")
+
+
+def _steps_title(dossier: Dossier) -> str:
+    refused = dossier.verdict == Verdict.REFUSE
+    return "What could help" if refused else "What would settle it"
+
+
 def next_steps(dossier: Dossier) -> list[str]:
-    """Return what would settle an open question; nothing if there is none."""
+    """Return what would settle an open question, or could help a product that was refused."""
     # How small a leak the audit could see matters only while a question is open.
     if dossier.verdict != Verdict.INCONCLUSIVE:
         return list(dossier.decision.next_steps)

@@ -98,6 +98,8 @@ def guarantee_of(
         "names and kinds of the columns",
         "names of the classes",
         "the settings of the training, as long as they were not chosen by looking at these records",
+        "the seed of the split and the versions of the libraries",
+        "a keyed digest of the table, which says nothing without the owner's key",
     ]
     if recipe.domain is not None:
         public.append("the declared values of the columns")

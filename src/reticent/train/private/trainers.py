@@ -87,6 +87,11 @@ class _Private(Stackable[Models]):
     """What private trainers share: the values of columns are declared or learned with noise."""
 
     @property
+    def prepares(self) -> bool:
+        """Whether columns are encoded by what enough people have: no, by a domain that was declared or learned with noise."""
+        return False
+
+    @property
     @abstractmethod
     def private(self) -> Private:
         """The recipe."""

@@ -5,6 +5,7 @@ apart. JSON knows no NaN and no infinity: they are written as the strings that o
 """
 
 import math
+import sys
 import types
 import typing
 from collections.abc import Mapping
@@ -19,6 +20,8 @@ __all__ = ["NON_FINITE", "NOT_WRITTEN", "decode", "encode", "schema_of", "writte
 NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 # Metadata of a field that lives in memory only.
 NOT_WRITTEN = {"written": False}
+LARGEST_INT = 2**63 - 1
+LARGEST_FLOAT = sys.float_info.max
 _PLAIN = {str: "a text", bool: "true or false", int: "a whole number"}
 
 
@@ -163,6 +166,9 @@ def _decode_plain(kind: Any, value: Any, at: tuple[str | int, ...]) -> Any:
         # In Python True is an integer; in a dossier it is not a number.
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise _refused(value, "a number", at)
+        # An infinity may be written in words alone, and whole numbers may be too large for a float.
+        if not -LARGEST_FLOAT <= value <= LARGEST_FLOAT:
+            raise _refused(value, "a number of usual size", at)
         return float(value)
     if issubclass(kind, StrEnum):
         if value not in list(kind):
@@ -170,6 +176,8 @@ def _decode_plain(kind: Any, value: Any, at: tuple[str | int, ...]) -> Any:
         return kind(value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise _refused(value, _PLAIN[kind], at)
+    if kind is int and abs(value) > LARGEST_INT:
+        raise _refused(value, "a whole number of usual size", at)
     return value
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reticent._codec import NOT_WRITTEN, decode, encode, schema_of
 from reticent.errors import InvalidInput
-from reticent.report.codec import NOT_WRITTEN, decode, encode, schema_of
 
 
 class Colour(StrEnum):

@@ -1,0 +1,6 @@
+"""The attack of whoever holds the product's file: every record is looked for in it, as the product itself sees it."""
+
+from reticent.attack.reader._attack import Reader
+from reticent.attack.reader._counts import FileCounts, FoundAt, count_file
+
+__all__ = ["FileCounts", "FoundAt", "Reader", "count_file"]

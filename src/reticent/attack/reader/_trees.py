@@ -1,0 +1,405 @@
+"""Read decision trees: whose values lie beside a threshold, who would lie between, and how many records a leaf has room for.
+
+CART puts a threshold halfway between two neighbouring values of its records, :math:`t = (x_a + x_b) / 2`. So among the records that reach
+a node, two with :math:`x_a + x_b = 2t` were very likely in it, and one strictly between them was not. A leaf says how many records of
+which class it holds; if as many candidates end there as it holds, all of them are members.
+
+A threshold that was moved at random inside its gap (:func:`reticent.product.clean_product`) is no midpoint any more. Yet no member lies between it and the ends of
+that gap, while other people do. So how far records lie from the thresholds that they meet still tells something.
+"""
+
+import warnings
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reticent.attack.reader._cells import Cell
+from reticent.product import OpenedFile, Stage
+from reticent.product.contents import Tree
+
+__all__ = ["Level", "Seen", "TreeEvidence", "tree_evidence"]
+
+# Part of the largest value by which a sum may differ from twice the threshold.
+EXACT = 1e-9
+ROUNDED = 2.0**-22  # the same if the threshold is kept in single precision
+# Points on the grid of a column lie between -2^30 and 2^30, and those of partners are kept within 2^32; the number of the column
+# stands in the bits above.
+BITS, OFFSET, FARTHEST = 34, 2**33, 2.0**32
+# Levels; nobody trains deeper trees, and a crafted one must not take forever.
+DEEPEST = 400
+# Records times trees; beyond, trees at even distances are read.
+MOST_VISITS = 30_000_000
+SAMPLED = 64  # thresholds by which the stage that a tree sees is recognised
+BINS = 10
+LEAST_GAIN = 0.999  # of a record that alone has the value beside a threshold
+# A leaf's mean is a record's own target if they differ by less than this part of the targets' spread.
+SAME_TARGET = 1e-7
+# Logarithms of distances, in standard deviations of the column: nothing is nearer than the first, and without a threshold it is the second.
+CLOSE, FAR = 1e-9, 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeEvidence:
+    """What the trees at one place say about each record.
+
+    Parameters
+    ----------
+    place : str
+        Where in the file.
+    inputs : array of float, shape (n, 11)
+        Mean and largest gain from pairs, share of trees with a gap, mean and smallest share of a leaf's room, share of leaves that
+        answer the record's own target; mean and spread over trees of the distance to the nearest threshold on the way, mean of the
+        distances to all of them, and how often and how far from the middle thresholds have the record as their neighbour.
+    cells : tuple of Cell
+        The same in bins.
+    """
+
+    place: str
+    inputs: NDArray[np.float64]
+    cells: tuple[Cell, ...]
+
+
+def tree_evidence(file: OpenedFile) -> list[TreeEvidence]:
+    """Return what the trees of a file say about each record, one entry per place.
+
+    Parameters
+    ----------
+    file : OpenedFile
+        The file laid beside the records.
+    """
+    places: defaultdict[str, list[Tree]] = defaultdict(list)
+    for tree in file.contents.trees:
+        if tree.width:
+            places[tree.place].append(tree)
+    evidence = []
+    for place, trees in places.items():
+        most = max(1, MOST_VISITS // max(len(file), 1))
+        chosen = trees
+        if len(trees) > most:
+            at = np.linspace(0, len(trees) - 1, most).astype(np.int64)
+            chosen = [trees[k] for k in at]
+        stage = _stage_of(chosen, file.stages)
+        if stage is not None:
+            evidence.append(_evidence(place, chosen, stage, file))
+    return evidence
+
+
+def _evidence(
+    place: str, trees: list[Tree], stage: Stage, file: OpenedFile
+) -> TreeEvidence:
+    n = len(file)
+    pair, largest, gap, room, match = (np.zeros(n) for _ in range(5))
+    least_room = np.ones(n)
+    distances = Distances(n)
+    # Trees of one place are of one library, and so of one precision.
+    seen = Seen.of(stage.matrix, single=trees[0].single, strict=trees[0].strict)
+    for tree in trees:
+        gains, gaps, node = _walk(tree, seen, distances)
+        pair += gains
+        largest = np.maximum(largest, gains)
+        gap += gaps > 0
+        rooms, matches = _leaves(tree, node, file)
+        room += rooms
+        least_room = np.minimum(least_room, rooms)
+        match += matches
+    count = len(trees)
+    inputs = np.column_stack(
+        [
+            *(pair / count, largest, gap / count, room / count, least_room),
+            *(match / count, *distances.summary()),
+        ]
+    )
+    found = (largest >= LEAST_GAIN) | (match > 0)
+    cells = []
+    for column in inputs.T:
+        borders = np.unique(np.quantile(column, np.linspace(0, 1, BINS + 1)[1:-1]))
+        categories = np.searchsorted(borders, column, side="right").astype(np.int64)
+        cells.append(
+            Cell(
+                kind="trees",
+                place=place,
+                stage=stage.name,
+                categories=categories,
+                found=found,
+            )
+        )
+    return TreeEvidence(place=place, inputs=inputs, cells=tuple(cells))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """Records as trees compare them.
+
+    Parameters
+    ----------
+    matrix : array of float, shape (n, d)
+        The records.
+    unit : array of float, shape (d,)
+        Distance of the points of each column's grid: numbers closer than that are one.
+    grid : array of int
+        The points of all columns at which records lie, sorted; the column stands in the upper bits.
+    at : array of int, shape (n, d)
+        The position in ``grid`` of each value.
+    """
+
+    matrix: NDArray[np.float64]
+    unit: NDArray[np.float64]
+    grid: NDArray[np.int64]
+    at: NDArray[np.int64]
+
+    @cached_property
+    def spread(self) -> NDArray[np.float64]:
+        """Standard deviation of each column without its missing values, or 1."""
+        finite = np.where(np.isfinite(self.matrix), self.matrix, np.nan)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of columns without values
+            spread = np.nanstd(finite, axis=0)
+        return np.where(np.isfinite(spread) & (spread > 0), spread, 1.0)
+
+    @classmethod
+    def of(cls, matrix: NDArray[np.float64], *, single: bool, strict: bool) -> "Seen":
+        matrix = _rounded(matrix, single=single)
+        unit = _largest(matrix) * (ROUNDED if strict else EXACT)
+        points = np.nan_to_num(np.round(np.nan_to_num(matrix / unit))).astype(np.int64)
+        points += (np.arange(matrix.shape[1], dtype=np.int64) << BITS) + OFFSET
+        grid, at = np.unique(points, return_inverse=True)
+        return cls(matrix=matrix, unit=unit, grid=grid, at=at.reshape(matrix.shape))
+
+
+def _rounded(matrix: NDArray[np.float64], *, single: bool) -> NDArray[np.float64]:
+    if not single:
+        return matrix
+    with np.errstate(over="ignore"):
+        return matrix.astype(np.float32).astype(np.float64)
+
+
+def _largest(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    finite = np.where(np.isfinite(matrix), np.abs(matrix), 0.0)
+    largest = finite.max(axis=0, initial=0.0)
+    return np.where(largest > 0, largest, 1.0)
+
+
+def _stage_of(trees: list[Tree], stages: tuple[Stage, ...]) -> Stage | None:
+    """Return the stage whose columns the trees compare: most thresholds lie halfway between two of its values.
+
+    Where thresholds are no midpoints, they lie at least in the range of the column; of equals, the last stage is what the last estimator
+    of a pipeline sees.
+    """
+    features = np.concatenate([t.features for t in trees])
+    thresholds = np.concatenate([t.thresholds for t in trees])
+    inner = np.flatnonzero((features >= 0) & np.isfinite(thresholds))
+    width = max(tree.width for tree in trees)
+    if not len(inner):
+        return None
+    sample = inner[np.linspace(0, len(inner) - 1, SAMPLED).astype(np.int64)]
+    best: tuple[int, int, int] | None = None
+    tolerance = ROUNDED if trees[0].strict else EXACT
+    for at, stage in enumerate(stages):
+        if stage.matrix.shape[1] < width:
+            continue
+        matrix = _rounded(stage.matrix, single=trees[0].single)
+        width_of_one = _largest(matrix) * tolerance
+        hits = inside = 0
+        for j, t in zip(features[sample], thresholds[sample], strict=True):
+            values = matrix[:, j]
+            values = np.sort(values[np.isfinite(values)])
+            if len(values) and values[0] <= t <= values[-1]:
+                inside += 1
+                middle = np.searchsorted(values, t, side="right")
+                partners = 2 * t - values[:middle]
+                found = np.searchsorted(values, partners).clip(0, len(values) - 1)
+                before = np.maximum(found - 1, 0)
+                apart = np.minimum(
+                    np.abs(values[found] - partners), np.abs(values[before] - partners)
+                )
+                # Values at the threshold itself are their own partners, and prove nothing.
+                proper = partners > t + width_of_one[j]
+                hits += bool((apart[proper] <= width_of_one[j]).any())
+        key = (hits, inside, at)
+        best = key if best is None or key > best else best
+    return None if best is None else stages[best[2]]
+
+
+class Distances:
+    """How far records lie from the thresholds that they meet, summed up over trees.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.trees = 0
+        self.nearest, self.squares, self.mean = (np.zeros(n) for _ in range(3))
+        self.times, self.off = np.zeros(n), np.zeros(n)
+        self._begin(n)
+
+    def _begin(self, n: int) -> None:
+        self._least, self._sum = np.full(n, FAR), np.zeros(n)
+        self._met = np.zeros(n, dtype=np.int64)
+
+    def add(self, level: "Level", spread: NDArray[np.float64]) -> None:
+        """Add the nodes of one depth."""
+        apart = np.abs(level.x - level.t) / spread[level.feature]
+        known = np.isfinite(apart)
+        rows, log = level.rows[known], np.log(apart[known] + CLOSE)
+        self._least[rows] = np.minimum(self._least[rows], log)
+        self._sum[rows] += log
+        self._met[rows] += 1
+        low, high = np.full(level.nodes, -np.inf), np.full(level.nodes, np.inf)
+        below, above = known & level.left, known & ~level.left
+        np.maximum.at(low, level.node[below], level.x[below])
+        np.minimum.at(high, level.node[above], level.x[above])
+        a, b = low[level.node], high[level.node]
+        beside = ((level.x == a) | (level.x == b)) & np.isfinite(a) & np.isfinite(b)
+        a, b, t = a[beside], b[beside], level.t[beside]
+        self.times[level.rows[beside]] += 1
+        self.off[level.rows[beside]] += np.abs((t - a) / (b - a) - 0.5)
+
+    def next_tree(self) -> None:
+        """Sum up the tree that was walked, and begin with another one."""
+        self.trees += 1
+        self.nearest += self._least
+        self.squares += self._least**2
+        self.mean += self._sum / np.maximum(self._met, 1)
+        self._begin(len(self.mean))
+
+    def summary(self) -> tuple[NDArray[np.float64], ...]:
+        """Return five numbers per record."""
+        trees = max(self.trees, 1)
+        nearest = self.nearest / trees
+        spread = np.sqrt(np.maximum(self.squares / trees - nearest**2, 0.0))
+        off = self.off / np.maximum(self.times, 1)
+        return nearest, spread, self.mean / trees, self.times / trees, off
+
+
+def _walk(
+    tree: Tree, seen: Seen, distances: Distances | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Lead all records down a tree; return the gain of each from pairs, the gaps it lies in, and the node where it ends.
+
+    All nodes of one depth are handled at once.
+    """
+    n = len(seen.matrix)
+    gains, gaps = np.zeros(n), np.zeros(n)
+    node = np.zeros(n, dtype=np.int64)
+    rows, here = np.arange(n), node
+    goes_on = (tree.left >= 0) & (tree.features >= 0)
+    spread = seen.spread
+    for _ in range(DEEPEST):
+        inner = goes_on[here]
+        rows, here = rows[inner], here[inner]
+        if not len(rows):
+            break
+        features, t = tree.features[here], tree.thresholds[here]
+        x = seen.matrix[rows, features]
+        goes_left = (x < t) if tree.strict else (x <= t)
+        missing = np.isnan(x)
+        if missing.any():
+            goes_left = np.where(missing, tree.missing_left[here], goes_left)
+        level = Level(
+            rows=rows,
+            node=here,
+            feature=features,
+            x=x,
+            t=t,
+            left=goes_left & np.isfinite(x) & np.isfinite(t),
+            nodes=len(tree.left),
+        )
+        if distances is not None:
+            distances.add(level, spread)
+        gain, gap = level.pairs(seen)
+        gains[rows] += gain
+        gaps[rows] += gap
+        here = np.where(goes_left, tree.left[here], tree.right[here])
+        node[rows] = here
+    if distances is not None:
+        distances.next_tree()
+    return gains, gaps, node
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """The records in all nodes of one depth, and what those nodes compare."""
+
+    rows: NDArray[np.int64]
+    node: NDArray[np.int64]
+    feature: NDArray[np.int64]
+    x: NDArray[np.float64]
+    t: NDArray[np.float64]
+    left: NDArray[np.bool_]
+    nodes: int
+
+    def pairs(self, seen: Seen) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return what each record gains as one of a pair, and whether it lies between one.
+
+        A gain is divided by the records that share the value, and by the number of pairs that fit the same threshold.
+        """
+        left = np.flatnonzero(self.left)
+        feature = self.feature[left]
+        mirrored = (2 * self.t[left] - self.x[left]) / seen.unit[feature]
+        # A threshold far outside the column has no partner in it; the bound keeps it inside the bits of its column.
+        mirrored = np.round(mirrored.clip(-FARTHEST, FARTHEST)).astype(np.int64)
+        partner = (feature << BITS) + OFFSET + mirrored
+        at = np.searchsorted(seen.grid, partner - 1).clip(0, len(seen.grid) - 1)
+        own = seen.at[self.rows[left], feature]
+        # Few records have a partner in the whole column. Whether it is in the same node is asked for those alone.
+        hit = np.flatnonzero((np.abs(seen.grid[at] - partner) <= 1) & (at > own))
+        gains, gaps = np.zeros(len(self.rows)), np.zeros(len(self.rows), dtype=bool)
+        if not len(hit):
+            return gains, gaps
+        size = np.int64(len(seen.grid))
+        base = self.node[left[hit]] * size
+        firsts, inverse = np.unique(base + own[hit], return_inverse=True)
+        seconds = np.empty_like(firsts)
+        seconds[inverse] = base + at[hit]
+        keys = self.node * size + seen.at[self.rows, self.feature]
+        wanted = np.unique(np.concatenate([firsts, seconds]))
+        place = np.searchsorted(wanted, keys).clip(0, len(wanted) - 1)
+        there = np.flatnonzero((wanted[place] == keys) & np.isfinite(self.x))
+        counts = np.bincount(place[there], minlength=len(wanted))
+        first = np.asarray(np.searchsorted(wanted, firsts))
+        second = np.asarray(np.searchsorted(wanted, seconds))
+        pair = (counts[first] > 0) & (counts[second] > 0)
+        first, second = first[pair], second[pair]
+        node = wanted[first] // size
+        pairs = np.bincount(node, minlength=self.nodes)
+        gain = np.zeros(len(wanted))
+        for side in (first, second):
+            gain[side] = 1 / (counts[side] * pairs[node])
+        gains[there] = gain[place[there]]
+        # Sorted by node and value, the last pair of a node is its narrowest.
+        low = np.full(self.nodes, size, dtype=np.int64)
+        high = np.full(self.nodes, -1, dtype=np.int64)
+        low[node], high[node] = wanted[first] % size, wanted[second] % size
+        position = keys - self.node * size
+        gaps = (position > low[self.node]) & (position < high[self.node])
+        return gains, gaps
+
+
+def _leaves(
+    tree: Tree, node: NDArray[np.int64], file: OpenedFile
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the share of the candidates in each record's leaf that it has room for, and whether it answers the record's target."""
+    leaf = tree.left[node] < 0
+    match = np.zeros(len(node))
+    if not file.classes:
+        spread = float(file.target.std()) or 1.0
+        same = np.abs(tree.values[node, 0] - file.target) <= SAME_TARGET * spread
+        match = (same & leaf).astype(np.float64)
+    counts = tree.counts[node]
+    known = leaf & np.isfinite(counts)
+    room = np.ones(len(node))
+    group, held = node, counts
+    classes = tree.values.shape[1]
+    if tree.shares and file.classes == classes:
+        label = file.target.astype(np.int64)
+        group = node * classes + label
+        held = counts * tree.values[node, label]
+    candidates = np.bincount(group[known], minlength=int(group.max(initial=0)) + 1)
+    room[known] = np.minimum(1.0, held[known] / candidates[group[known]])
+    return room, match

@@ -1,0 +1,70 @@
+"""How many members can be read in the product's file."""
+
+import numpy as np
+
+from reticent.evidence.file import FoundInFile, found_beyond_chance
+from reticent.evidence.measures._base import Measure, Seen
+from reticent.evidence.statement import Limit, Outcome, Statement
+
+__all__ = ["FileRecords"]
+
+# The place in the file was chosen among hundreds because it shows most members, so each is judged at one false alarm in a million: together
+# they give one in ten thousand audits.
+LEVEL = 1 - 1e-6
+
+
+class FileRecords(Measure):
+    """Members whose record, or a value that few people share, stands in the file, beyond what coincidence explains."""
+
+    name = "file_records"
+    label = "members readable in the file"
+    better = "lower"
+    has_interval = False
+    bounds = (0.0, float("inf"))
+    noun = "number of members readable in the file"
+
+    def measure(
+        self, seen: Seen, *, limit: Limit | None, rng: np.random.Generator
+    ) -> Statement | None:
+        """Return how many members stand in the file; nothing if it was not read."""
+        file = seen.evidence.file
+        if file is None:
+            return None
+        places = [at for at in (file.rows, file.values) if at is not None]
+        found = [
+            (
+                found_beyond_chance(
+                    at, members=file.members, nonmembers=file.nonmembers, level=LEVEL
+                ),
+                at,
+            )
+            for at in places
+            or [FoundInFile(place="", stage="", members=0, nonmembers=0)]
+        ]
+        estimate, at = max(found, key=lambda pair: (pair[0].low, pair[0].value))
+        outcome = None
+        if limit is not None and limit.judges:
+            is_broken = estimate.low > limit.value and not seen.queries_only
+            outcome = Outcome.BROKEN if is_broken else Outcome.KEPT
+        what = (
+            "the whole records" if at is file.rows else "values that few people share"
+        )
+        where = f"{what} of {at.members:,} members and of {at.nonmembers:,} non-members ({at.place})"
+        kept = "no more of the members than coincidence explains"
+        if estimate.low > 0:
+            kept = f"{where}, but only answers to queries are released"
+        return Statement(
+            measure=self.name,
+            label=self.label,
+            words="the number of members who can be read in the file",
+            better=self.better,
+            estimate=estimate,
+            threat="" if self.threat is None else self.threat.value,
+            compares=self.compares,
+            own_limit=limit if outcome is not None else None,
+            own_outcome=outcome,
+            sentences={
+                Outcome.BROKEN: f"The file contains {where}: whoever holds it can read who was in the table.",
+                Outcome.KEPT: f"The file contains {kept}.",
+            },
+        )

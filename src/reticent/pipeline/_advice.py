@@ -1,0 +1,167 @@
+"""What to do next: the commands that would settle an audit, and what could help a product that was refused.
+
+Nothing is promised that was not tried: a remedy is called possible, and it ends in the command whose audit would show it.
+"""
+
+import math
+import re
+import shlex
+from collections.abc import Sequence
+
+from scipy.stats import norm
+
+from reticent.attack import Need
+from reticent.audits import Kind
+from reticent.pipeline._plan import INSIDER_ATTACK, AuditPlan
+from reticent.policy import Gap, Policy
+
+__all__ = ["gap_of_missing", "plain_gap", "remedies", "unneeded"]
+
+POOL_ENOUGH = 8  # models, as the audit trains by default
+# Options that belong to the table, which `reticent train` knows as well.
+TABLE_OPTIONS = ("--target", "--unit", "--part", "--schema", "--drop")
+PRIVATE_FOLDER = "private-product"
+
+
+def gap_of_missing(plan: AuditPlan, attack: str) -> Gap:
+    """Return that a required attack was not run, with the command that would run it.
+
+    Parameters
+    ----------
+    plan : AuditPlan
+        The audit.
+    attack : str
+        An attack that the policy requires.
+    """
+    reason = plain_gap(attack).reason
+    needs = {known.name: known.needs for known in plan.known_attacks}
+    if Need.FILE in needs.get(attack, ()):
+        return Gap(
+            reason=reason,
+            to_settle="Audit a product that can be saved, so that its file can be read; or release answers to queries only, and write "
+            'release = "queries" into the policy.',
+        )
+    if attack != INSIDER_ATTACK and Need.POOL not in needs.get(attack, ()):
+        return plain_gap(attack)
+    if plan.trainer is None:
+        return Gap(
+            reason=reason,
+            to_settle="Name the recipe of the product with --trainer, so that others like it can be trained and compared with it.",
+        )
+    if attack == INSIDER_ATTACK:
+        return Gap(
+            reason=reason,
+            to_settle="Run the retraining attacker: audit with --trainer and more --minutes.",
+        )
+    return Gap(
+        reason=reason,
+        to_settle=f"Train models to compare with: {_again(plan, 'pool', str(POOL_ENOUGH))}",
+    )
+
+
+def plain_gap(attack: str) -> Gap:
+    """Return that a required attack was not run, where nothing more is known."""
+    return Gap(
+        reason=f"The policy requires the attack {attack!r}, which was not run.",
+        to_settle=f"Run the attack {attack!r}.",
+    )
+
+
+def unneeded(policy: Policy, kind: Kind, attack: str) -> bool:
+    """Whether a required attack needs the file, and the policy releases answers to queries only."""
+    needs = {known.name: known.needs for known in kind.attacks}
+    return policy.queries_only and Need.FILE in needs.get(attack, ())
+
+
+def remedies(plan: AuditPlan) -> tuple[str, ...]:
+    """Return what could help a product that was refused for what it reveals, in sentences that end in commands.
+
+    Parameters
+    ----------
+    plan : AuditPlan
+        The audit.
+    """
+    steps = []
+    if plan.trainer is not None:
+        for remedy in plan.trainer.remedies():
+            how = _again(plan, "trainer", remedy.recipe) if remedy.recipe else ""
+            steps.append(
+                f"Possible, not tried: {remedy.words}" + (f": {how}" if how else ".")
+            )
+    private = _private(plan)
+    if private:
+        steps.append(private)
+    return tuple(steps)
+
+
+def _private(plan: AuditPlan) -> str:
+    """Return the private training whose guarantee alone keeps the limit on privacy, if the audit came from the command line."""
+    limit = plan.policy.limit("privacy")
+    if limit is None or limit.at_least is None:
+        return ""
+    # There is no private regression, and only the command line is told by commands.
+    if not plan.arguments or plan.kind.name != "classifier":
+        return ""
+    table = _table_arguments(plan.arguments)
+    # Rounded down, so that what is typed keeps the limit.
+    advantage = math.floor(1e3 * advantage_that_keeps(limit.at_least)) / 1e3
+    train = ["reticent", "train", *table, "--advantage", f"{advantage:g}"]
+    train += ["--out", PRIVATE_FOLDER]
+    audit = ["reticent", "audit", *table, "--product", PRIVATE_FOLDER]
+    return f"Proven against every attack, its utility not tried: {shlex.join(train)} and then {shlex.join(audit)}"
+
+
+def advantage_that_keeps(privacy: float) -> float:
+    r"""Return the largest advantage of a Gaussian mechanism whose LTU privacy score is at least some value.
+
+    By :math:`\mu`-GDP no attack has an area above :math:`A = \Phi(\mu/\sqrt 2)`, nor an advantage above
+    :math:`2\Phi(\mu/2) - 1`; the score is :math:`2 (1 - A)`.
+
+    Examples
+    --------
+    >>> round(advantage_that_keeps(0.9), 4)
+    0.0708
+    """
+    mu = 2**0.5 * norm.ppf(1 - privacy / 2)
+    return float(2 * norm.cdf(mu / 2) - 1)
+
+
+def _again(plan: AuditPlan, name: str, value: str) -> str:
+    """Return the command or call that repeats the audit with one argument changed."""
+    if plan.arguments:
+        kept = _without(plan.arguments, f"--{name}")
+        return shlex.join(["reticent", *kept, f"--{name}", value])
+    if name == "trainer" and plan.trainer is not None:
+        return plan.repeat.replace(plan.trainer.recipe, value, 1)
+    changed, count = re.subn(rf"\b{name}=[^,)]+", f"{name}={value}", plan.repeat)
+    return changed if count else f"{plan.repeat[:-1]}, {name}={value})"
+
+
+def _without(arguments: Sequence[str], option: str) -> list[str]:
+    """Return arguments without an option and its value."""
+    kept, skip = [], False
+    for argument in arguments:
+        if skip:
+            skip = False
+        elif argument == option:
+            skip = True
+        elif not argument.startswith(f"{option}="):
+            kept.append(argument)
+    return kept
+
+
+def _table_arguments(arguments: Sequence[str]) -> list[str]:
+    """Return the table and the options about it; nothing if the audit did not come from the command line."""
+    chosen: list[str] = []
+    take = False
+    for place, argument in enumerate(arguments):
+        name = argument.partition("=")[0]
+        if take:
+            chosen.append(argument)
+            take = False
+        elif name in TABLE_OPTIONS:
+            chosen.append(argument)
+            take = "=" not in argument
+        elif place == 1 and not argument.startswith("-"):
+            chosen.append(argument)
+    return chosen

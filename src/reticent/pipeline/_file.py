@@ -1,0 +1,96 @@
+"""Open the product's file, and that of the control: whoever is given a product holds all of its bytes."""
+
+from dataclasses import dataclass
+
+from reticent.data import Finding, Severity
+from reticent.errors import OutputRefused
+from reticent.pipeline._ask import Null
+from reticent.pipeline._case import Case, train_seed
+from reticent.product import OpenedFile, Product, as_product, open_file
+from reticent.run import Run
+
+__all__ = ["Files", "open_files"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """The files that attackers may hold.
+
+    Parameters
+    ----------
+    product, unrelated : OpenedFile or None
+        The product's file beside all records, and that of the control that cannot know the members beside the records it was asked about;
+        None if there is none.
+    findings : tuple of Finding
+        Why there is none.
+    """
+
+    product: OpenedFile | None = None
+    unrelated: OpenedFile | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+def open_files(case: Case, product: Product | None, null: Null, run: Run) -> Files:
+    """Lay the file of the product, and that of the control, beside the records in question.
+
+    What an interrupted run has read is kept.
+
+    Parameters
+    ----------
+    case : Case
+        What is audited.
+    product : Product or None
+        The product; None if only its answers were kept.
+    null : Null
+        The control.
+    run : Run
+        Seed and progress.
+    """
+    try:
+        file = run.keep(
+            "file",
+            OpenedFile,
+            lambda: open_file(_product(case, product, run), case.both),
+            depends=case.content,
+        )
+        if null.rows is not None:
+            return Files(product=file, unrelated=file.take(null.rows))
+        control = run.keep(
+            "control-file",
+            OpenedFile,
+            lambda: open_file(_control(case, null, run), case.both),
+            depends=case.content,
+        )
+        return Files(product=file, unrelated=control)
+    except OutputRefused as refusal:
+        return Files(findings=(_unread(str(refusal).rstrip(".")),))
+
+
+def _product(case: Case, product: Product | None, run: Run) -> Product:
+    """Return the product; one whose answers alone were kept is trained again, if that gives the same product."""
+    if product is not None:
+        return product
+    trainer = case.plan.trainer
+    if trainer is None or not trainer.repeatable or case.plan.cleaned:
+        raise OutputRefused(
+            "the answers of an interrupted audit were kept, but the same product cannot be made again"
+        )
+    return as_product(trainer.train(case.split.defender, seed=train_seed(run.seed)))
+
+
+def _control(case: Case, null: Null, run: Run) -> Product:
+    """Return a product trained on other people."""
+    if null.product is not None:
+        return null.product
+    trainer, auxiliary = case.plan.trainer, case.split.auxiliary
+    assert trainer is not None, "it has trained the control before"
+    assert auxiliary is not None, "the control was trained on it"
+    return as_product(trainer.train(auxiliary, seed=run.seed_for("control")))
+
+
+def _unread(why: str) -> Finding:
+    return Finding(
+        name="file_not_read",
+        severity=Severity.WARNING,
+        text=f"the product's file was not read ({why}), so nothing is known about what it contains.",
+    )

@@ -1,0 +1,189 @@
+"""Where a product comes from: written by whoever made it, and read as a claim."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from reticent._codec import decode, encode
+from reticent._json import read_json, write_json
+from reticent.account import Guarantee
+from reticent.data import Table
+from reticent.errors import InvalidInput
+from reticent.run import KEYED, keyed, read_text, write_text
+
+__all__ = [
+    "PROVENANCE_FILE",
+    "Notes",
+    "Provenance",
+    "holds_plain_hash",
+    "is_trained_on",
+    "read_notes",
+    "read_provenance",
+    "table_digest",
+    "versions",
+    "write_notes",
+]
+
+PROVENANCE_FILE = "provenance.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """Where a product comes from, as whoever made it says: a claim, unless reticent has just made the product itself.
+
+    Parameters
+    ----------
+    recipe : str
+        The trainer's description; empty if unknown.
+    data_fingerprint : str
+        Digest of the table that the product was trained on, keyed with the owner's secret (:func:`table_digest`); empty if
+        unknown. Version 0.2 wrote a plain hash, which is still recognised.
+    seed : int or None
+        Seed of the run.
+    classes : tuple of str
+        Names of the classes; empty if unknown, or if the product predicts a quantity.
+    versions : mapping of str to str
+        Versions of the Python packages that were used.
+    split : mapping of str to str
+        How the table was divided, in enough detail to divide it again.
+    claimed_epsilon : float or None
+        Epsilon that whoever trained the product claims; None if nothing is claimed.
+    guarantee : Guarantee or None
+        What the training is said to guarantee, if anything.
+    """
+
+    recipe: str = ""
+    data_fingerprint: str = ""
+    seed: int | None = None
+    classes: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    split: Mapping[str, str] = field(default_factory=dict)
+    claimed_epsilon: float | None = None
+    guarantee: Guarantee | None = None
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the packages that a result depends on."""
+    names = (
+        "reticent",
+        "numpy",
+        "scipy",
+        "scikit-learn",
+        "pandas",
+        "xgboost-cpu",
+        "xgboost",
+        "lightgbm",
+        "catboost",
+        "torch",
+        "numba",
+    )
+    installed = {}
+    for name in names:
+        try:
+            installed[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return installed
+
+
+def table_digest(table: Table) -> str:
+    """Return the digest by which the owner of a table recognises it, and which tells nobody else anything.
+
+    Raises
+    ------
+    OutputRefused
+        If the owner has no key yet and none can be written.
+    """
+    return keyed(table.fingerprint, about="table")
+
+
+def is_trained_on(provenance: Provenance, table: Table) -> bool:
+    """Return whether a product is said to have been trained on a table; never true without the key of whoever trained it."""
+    digest = provenance.data_fingerprint
+    if holds_plain_hash(provenance):
+        return digest == table.fingerprint
+    return bool(digest) and digest == table_digest(table)
+
+
+def holds_plain_hash(provenance: Provenance) -> bool:
+    """Return whether a provenance holds an unkeyed hash of the table, as version 0.2 wrote it."""
+    digest = provenance.data_fingerprint
+    return bool(digest) and not digest.startswith(KEYED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notes:
+    """What the file beside a saved product says about it.
+
+    Parameters
+    ----------
+    provenance : Provenance
+        Where the product comes from.
+    learned : tuple of str
+        Names of the class numbers that it was trained on.
+    quantity : bool
+        Whether it is said to predict a quantity.
+    """
+
+    provenance: Provenance
+    learned: tuple[str, ...] = ()
+    quantity: bool = False
+
+
+def write_notes(folder: Path, notes: Notes) -> None:
+    """Write the file that lies beside a saved product, readable by its owner alone."""
+    content = {
+        **encode(notes.provenance),
+        "quantity": notes.quantity,
+        "learned": list(notes.learned),
+    }
+    write_text(folder / PROVENANCE_FILE, write_json(content), mode=0o600)
+
+
+def read_provenance(path: Path | str) -> Provenance:
+    """Return where a saved product is said to come from, without loading the product.
+
+    Parameters
+    ----------
+    path : path
+        The product's folder, or a file in it.
+    """
+    path = Path(path)
+    folder = path if path.is_dir() else path.parent
+    if not (folder / PROVENANCE_FILE).is_file():
+        raise InvalidInput(
+            f"there is no {PROVENANCE_FILE} beside {path}, so nothing is known about its training; pass the folder of a product that "
+            "`reticent train` or --save-product wrote."
+        )
+    return read_notes(folder / PROVENANCE_FILE).provenance
+
+
+def read_notes(file: Path) -> Notes:
+    """Return what a file beside a product says; nothing if there is no such file.
+
+    Raises
+    ------
+    InvalidInput
+        If the file says something that is no provenance.
+    """
+    if not file.is_file():
+        return Notes(provenance=Provenance())
+    try:
+        content = _of_today(read_json(read_text(file, what="provenance"), "object"))
+        quantity = decode(bool, content.pop("quantity", False), ("quantity",))
+        learned = decode(tuple[str, ...], content.pop("learned", []), ("learned",))
+        provenance: Provenance = decode(Provenance, content)
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"the provenance {file} cannot be read ({str(error).rstrip('.')}); delete it to audit the product as one of unknown origin."
+        ) from error
+    return Notes(provenance=provenance, learned=learned, quantity=quantity)
+
+
+def _of_today(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a provenance with the keys of today: version 0.1 called a guarantee a promise."""
+    if "promise" in content:
+        content["guarantee"] = content.pop("promise")
+    return content

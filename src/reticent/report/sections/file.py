@@ -1,0 +1,114 @@
+"""What the file of the product contains: no record stands here, only how many were found."""
+
+from collections.abc import Iterator
+
+from markupsafe import Markup
+from rich.console import RenderableType
+
+from reticent.evidence import FileEvidence, FoundInFile
+from reticent.report._dossier import Dossier
+from reticent.report._markup import block, lead, listed, table, wrapped
+from reticent.report._terminal import grid, paragraph, stack
+from reticent.report.words import plain, whole
+
+__all__ = ["FileSection"]
+
+HEADS = ("what", "members", "non-members", "where in the file")
+MOST_NOTES = 5  # places that could not be read, or are as long as the table; more would hide the rest
+
+
+class FileSection:
+    """What whoever holds the file can read in it without a single query."""
+
+    title = "What the file holds"
+
+    def html(self, dossier: Dossier) -> Markup | None:
+        """Return counts and places; None if the file was not read."""
+        file = dossier.evidence.file
+        if file is None:
+            return None
+        rows = (
+            (what, f"{at.members:,}", f"{at.nonmembers:,}", wrapped(_where(at)))
+            for what, at in _found(file)
+        )
+        return block(
+            lead(*_words(dossier, file)),
+            table(HEADS, rows) if any(_found(file)) else None,
+            listed(_notes(file)) if _notes(file) else None,
+        )
+
+    def text(self, dossier: Dossier) -> RenderableType | None:
+        """Return the same for a terminal."""
+        file = dossier.evidence.file
+        if file is None:
+            return None
+        rows = [
+            (what, f"{at.members:,}", f"{at.nonmembers:,}") for what, at in _found(file)
+        ]
+        return stack(
+            paragraph(*_words(dossier, file)),
+            grid(HEADS[:3], rows) if rows else None,
+            paragraph(*(f"- {words}" for words in _notes(file))),
+        )
+
+
+def _words(dossier: Dossier, file: FileEvidence) -> list[str]:
+    per = file.records_per_parameter
+    density = (
+        "no numbers"
+        if not file.parameters
+        else f"{file.parameters:,} numbers, {_rate(per)} for each"
+    )
+    words = [
+        f"The file has {file.size:,} bytes and {density}.",
+        f"Every record of {file.members:,} members and {file.nonmembers:,} non-members was looked for in it.",
+    ]
+    if not any(_found(file)):
+        words.append("None was found.")
+    if file.rare_values:
+        words.append(
+            f"{file.rare_values:,} different values stand in it that fewer than {file.smallest_group} people share."
+        )
+    reader = next(
+        (
+            a
+            for a in (*dossier.evidence.attacks, *dossier.evidence.aside)
+            if a.family == "reads the file"
+        ),
+        None,
+    )
+    if reader is not None:
+        words.append(
+            f"Judged like any other attack, '{plain(reader.name)}' tells members from non-members with an LTU accuracy of {whole(reader.auc)}."
+        )
+    return words
+
+
+def _rate(per: float) -> str:
+    if per >= 1:
+        return f"{per:,.0f} members" if per >= 1.5 else "one member"
+    return f"{per:.2g} members"
+
+
+def _found(file: FileEvidence) -> Iterator[tuple[str, FoundInFile]]:
+    for what, at in (
+        ("whole records", file.rows),
+        (f"values of fewer than {file.smallest_group} people", file.values),
+        ("thresholds and leaves that point to a record", file.trees),
+    ):
+        if at is not None:
+            yield what, at
+
+
+def _where(at: FoundInFile) -> str:
+    return f"{at.place} ({at.stage})" if at.stage else at.place
+
+
+def _notes(file: FileEvidence) -> list[str]:
+    notes = [
+        f"As long as the number of members: {place}."
+        for place in file.long_axes[:MOST_NOTES]
+    ]
+    notes += [f"Could not be read: {words}." for words in file.unread[:MOST_NOTES]]
+    left = max(0, len(file.long_axes) - MOST_NOTES) + max(0, len(file.unread) - MOST_NOTES)  # fmt: skip
+    return [*notes, f"{left} more of these."] if left else notes

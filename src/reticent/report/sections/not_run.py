@@ -1,0 +1,75 @@
+"""Which kinds of attack were not run: nothing is known about them, and silence is not safety."""
+
+from collections.abc import Iterator
+
+from markupsafe import Markup
+from rich.console import RenderableType
+
+from reticent.report._dossier import Dossier
+from reticent.report._markup import block, lead, table, wrapped
+from reticent.report._terminal import paragraph, stack
+
+__all__ = ["NotRunSection"]
+
+HEADS = ("kind of attack", "what it would look for", "known")
+NOTHING = "nothing is known about it"
+WORDS = "This audit asks whether somebody was in the table. Nothing is known about the following."
+# Kinds of attack on trained models that no audit here runs (Rigaki & Garcia, arXiv:2007.07646, name most of them).
+NEVER = (
+    (
+        "attribute inference",
+        "a hidden value of a person whose other values are known",
+    ),
+    ("reconstruction, model inversion", "records, or what is typical of a class"),
+    ("property inference", "what share of the table has some property"),
+    ("model extraction", "a copy of the product from its answers"),
+    ("poisoning", "what somebody learns who put records into the table"),
+    ("linkage with other releases", "what several products tell together"),
+)
+# Parts of an audit that may have been left out, by what the dossier shows of them.
+POOL = (
+    "comparison with other models",
+    "who was in the table, from models of the same recipe",
+)
+INSIDER = (
+    "retraining insider",
+    "who was in the table, if all others and the recipe are known",
+)
+INSIDE = (
+    "attacks on gradients and activations",
+    "who was in the table, from inside a network",
+)
+STEPS = (
+    "observer of the training",
+    "who was in the table, from every step of the training",
+)
+
+
+class NotRunSection:
+    """What was not looked at."""
+
+    title = "What was not looked at"
+
+    def html(self, dossier: Dossier) -> Markup:
+        """Return a table of the kinds that were not run."""
+        rows = ((kind, wrapped(aim), NOTHING) for kind, aim in _kinds(dossier))
+        return block(lead(WORDS), table(HEADS, rows))
+
+    def text(self, dossier: Dossier) -> RenderableType:
+        """Return the same for a terminal."""
+        lines = (f"- {kind}: {aim}" for kind, aim in _kinds(dossier))
+        return stack(paragraph(WORDS), paragraph(*lines))
+
+
+def _kinds(dossier: Dossier) -> Iterator[tuple[str, str]]:
+    evidence = dossier.evidence
+    families = {attack.family for attack in evidence.attacks}
+    if evidence.pool is None:
+        yield POOL
+    if evidence.insider is None:
+        yield INSIDER
+    if "looks inside" not in families:
+        yield INSIDE
+    if dossier.watched is None:
+        yield STEPS
+    yield from NEVER

@@ -1,0 +1,106 @@
+"""What to do next: commands that can be run, and nothing promised that was not tried."""
+
+import shlex
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from reticent.pipeline import AuditPlan
+from reticent.pipeline._advice import (
+    advantage_that_keeps,
+    gap_of_missing,
+    remedies,
+)
+from reticent.train import parse_trainer
+
+FOREST = "sklearn.ensemble.RandomForestClassifier(n_estimators=30)"
+TYPED = (
+    "audit", "people.csv", "--target", "ill", "--trainer", FOREST,
+    "--pool", "0", "--unit=person",
+)  # fmt: skip
+
+
+def plan(trainer=FOREST, *, arguments=TYPED, **changes):
+    return AuditPlan(
+        trainer=parse_trainer(trainer),
+        repeat=shlex.join(["reticent", *arguments]),
+        arguments=arguments,
+        **changes,
+    )
+
+
+@pytest.mark.parametrize(
+    ("trainer", "says", "recipe"),
+    [
+        (FOREST, "larger leaves", "RandomForestClassifier(n_estimators=30, min_samples_leaf=20)"),
+        ("sklearn.linear_model.LogisticRegression(C=5.0)", "stronger regularisation", "LogisticRegression(C=0.5)"),
+        ("sklearn.linear_model.RidgeClassifier", "stronger regularisation", "RidgeClassifier(alpha=10.0)"),
+        ("sklearn.ensemble.HistGradientBoostingClassifier(min_samples_leaf=30)", "larger leaves", "min_samples_leaf=120"),
+        ("reticent.Network(hidden=[8], epochs=40)", "fewer epochs", "epochs=20"),
+    ],
+)  # fmt: skip
+def test_a_remedy_is_the_same_recipe_with_one_change_and_can_be_parsed(
+    trainer, says, recipe
+):
+    first = parse_trainer(trainer).remedies()[0]
+    assert first.words == says
+    assert recipe in first.recipe
+    assert parse_trainer(first.recipe).recipe == first.recipe
+
+
+def test_a_recipe_without_known_parameters_gets_no_remedy():
+    assert parse_trainer("sklearn.naive_bayes.GaussianNB()").remedies() == ()
+
+
+def test_the_command_of_a_remedy_is_the_audit_with_another_trainer():
+    step = remedies(plan())[0]
+    assert step.startswith("Possible, not tried: larger leaves: ")
+    command = shlex.split(step.partition("leaves: ")[2])
+    assert command[:4] == ["reticent", "audit", "people.csv", "--target"]
+    assert command.count("--trainer") == 1
+    assert "min_samples_leaf=20" in command[-1]
+    assert "--unit=person" in command
+
+
+def test_private_training_is_stated_with_the_advantage_that_keeps_the_limit():
+    step = remedies(plan())[-1]
+    assert "utility not tried" in step
+    train = shlex.split(step.partition(": ")[2].partition(" and then ")[0])
+    assert train[:3] == ["reticent", "train", "people.csv"]
+    assert "--trainer" not in train
+    advantage = float(train[train.index("--advantage") + 1])
+    # By the trade-off curve of a Gaussian mechanism, no attack then has a larger area than the limit allows.
+    mu = 2 * norm.ppf((1 + advantage) / 2)
+    rates = np.linspace(0, 1, 20_001)
+    area = np.trapezoid(norm.cdf(norm.ppf(rates) + mu), rates)
+    assert 2 * (1 - area) >= 0.9
+    # Its twin: an advantage of 0.1 looks as if it kept a privacy of 0.9, and does not.
+    careless = np.trapezoid(
+        norm.cdf(norm.ppf(rates) + 2 * norm.ppf((1 + 0.1) / 2)), rates
+    )
+    assert 2 * (1 - careless) < 0.87
+    assert advantage_that_keeps(0.9) >= advantage
+
+
+def test_a_missing_comparison_ends_in_the_command_that_runs_it():
+    gap = gap_of_missing(plan(), "lira")
+    command = shlex.split(gap.to_settle.partition(": ")[2])
+    assert command[-2:] == ["--pool", "8"]
+    assert command.count("--pool") == 1
+    without = AuditPlan(trainer=None, answers_only=True)
+    assert "--trainer" in gap_of_missing(without, "lira").to_settle
+
+
+def test_in_python_the_step_is_a_call():
+    call = f"reticent.audit({FOREST}, X, y, pool=0)"
+    asked = plan(arguments=())
+    asked = AuditPlan(trainer=asked.trainer, repeat=call)
+    assert gap_of_missing(asked, "rmia").to_settle.endswith(
+        f"reticent.audit({FOREST}, X, y, pool=8)"
+    )
+    assert (
+        "reticent.audit(sklearn.ensemble.RandomForestClassifier("
+        in (remedies(asked)[0])
+    )
+    assert len(remedies(asked)) == 1  # no command of the command line

@@ -1,0 +1,151 @@
+"""A product is all of its bytes: what its file contains is part of the evidence."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+
+from reticent.data import table_from_frame
+from reticent.evidence import FoundInFile, found_beyond_chance
+from reticent.pipeline import AuditPlan, run_audit
+from reticent.policy import Outcome, Verdict, read_policy
+from reticent.report import render_html, render_text
+from reticent.run import Effort, Run, stream
+from reticent.train import EstimatorTrainer, parse_trainer
+
+FALSE_ALARM = 1e-6
+NEIGHBOURS = "sklearn.neighbors.KNeighborsClassifier(n_neighbors=400)"
+QUERIES = replace(read_policy("default"), release="queries")
+
+
+def people(n=2_600, seed=0):
+    """Return people whose outcome depends on two measurements, so that a smooth classifier is useful."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 4))
+    ill = x[:, 0] + x[:, 1] + rng.normal(size=n) > 0
+    return table_from_frame(
+        pd.DataFrame(x, columns=list("abcd")), target=ill.astype(int)
+    )
+
+
+def audit(trainer, *, policy=None, table=None, pool=4):
+    plan = AuditPlan(
+        trainer=trainer if not isinstance(trainer, str) else parse_trainer(trainer),
+        policy=policy or read_policy("default"),
+        pool=pool,
+        rounds=1,
+    )
+    run = Run(effort=Effort(minutes=0.1))
+    return run_audit(table or people(), plan, run=run).dossier
+
+
+@pytest.fixture(scope="module")
+def neighbours():
+    return audit(NEIGHBOURS)
+
+
+def test_a_product_that_stores_its_records_is_refused_whatever_its_answers_hide(
+    neighbours,
+):
+    dossier = neighbours
+    assert dossier.verdict == Verdict.REFUSE
+    by_queries = [a.auc.low for a in dossier.evidence.attacks if a.name != "reader"]
+    assert max(by_queries) < 0.55  # no query shows it
+    file = dossier.evidence.file
+    assert file.rows.members == file.members
+    assert file.rows.nonmembers == 0
+    assert file.long_axes
+    check = next(c for c in dossier.decision.limits if c.measure == "file_records")
+    assert check.outcome == Outcome.BROKEN
+    assert any("whoever holds it can read" in r for r in dossier.reasons)
+
+
+def test_the_section_says_what_the_file_holds_and_shows_no_record(neighbours):
+    html, text = render_html(neighbours), render_text(neighbours)
+    table = people()
+    for words in ("What the file holds", "whole records", "_fit_X"):
+        assert words in html
+    assert "whole records" in text
+    values = [repr(float(v)) for v in table.features.to_numpy()[:50].ravel()]
+    assert not any(value in html or value in text for value in values)
+
+
+def test_for_queries_only_the_finding_is_a_warning():
+    dossier = audit(NEIGHBOURS, policy=QUERIES)
+    assert all(a.family != "reads the file" for a in dossier.evidence.attacks)
+    assert [a.name for a in dossier.evidence.aside] == ["reader"]
+    assert any("does not speak for whoever holds the file" in w for w in dossier.warnings)  # fmt: skip
+    check = next(c for c in dossier.decision.limits if c.measure == "file_records")
+    assert check.outcome == Outcome.KEPT
+    assert not any("file contains the whole" in r for r in dossier.reasons)
+
+
+def test_a_file_that_tells_nothing_is_no_reason_to_refuse():
+    dossier = audit("sklearn.linear_model.LogisticRegression()")
+    file = dossier.evidence.file
+    assert file.rows is None
+    reader = next(a for a in dossier.evidence.attacks if a.name == "reader")
+    assert reader.auc.low < 0.5 < reader.auc.high
+    check = next(c for c in dossier.decision.limits if c.measure == "file_records")
+    assert check.outcome == Outcome.KEPT
+    assert dossier.verdict != Verdict.REFUSE
+
+
+class Unstorable(ClassifierMixin, BaseEstimator):
+    """A classifier that skops does not store, because it holds a generator."""
+
+    def fit(self, X, y):
+        self.inner_ = LogisticRegression().fit(X, y)
+        self.classes_ = self.inner_.classes_
+        self.rows_ = (row for row in ())
+        return self
+
+    def predict_proba(self, X):
+        return self.inner_.predict_proba(X)
+
+
+def test_a_file_that_could_not_be_read_leaves_the_audit_open():
+    dossier = audit(EstimatorTrainer.of(Unstorable(), preprocess=False))
+    assert dossier.verdict == Verdict.INCONCLUSIVE
+    assert dossier.evidence.file is None
+    assert any("'reader'" in reason for reason in dossier.reasons)
+    assert any('release = "queries"' in step for step in dossier.decision.next_steps)
+    assert any(f.name == "file_not_read" for f in dossier.findings)
+    queries = audit(EstimatorTrainer.of(Unstorable(), preprocess=False), policy=QUERIES)
+    assert not any("'reader'" in reason for reason in queries.reasons)
+
+
+def test_coincidence_is_not_called_a_find(seed):
+    """Members and non-members found at the same rate; the twin counts members alone and is wrong every time."""
+    rng = stream(seed, "coincidence")
+    alarms = careless = 0
+    for _ in range(2_000):
+        inside, outside = rng.binomial(300, 0.2, size=2)
+        at = FoundInFile(
+            place="x", stage="", members=int(inside), nonmembers=int(outside)
+        )
+        found = found_beyond_chance(at, members=300, nonmembers=300, level=0.95)
+        alarms += found.low > 0
+        careless += inside > 0
+    # At most 5 % by the joint level, of which the conservative interval uses little.
+    assert alarms <= 2_000 * 0.05
+    assert careless == 2_000
+
+
+def test_a_share_of_the_members_is_found_with_power(seed):
+    rng = stream(seed, "power")
+    hits = 0
+    for _ in range(200):
+        at = FoundInFile(
+            place="x",
+            stage="",
+            members=int(rng.binomial(600, 0.2)),
+            nonmembers=int(rng.binomial(600, 0.02)),
+        )
+        hits += (
+            found_beyond_chance(at, members=600, nonmembers=600, level=1 - 1e-6).low > 0
+        )
+    assert hits >= 195
