@@ -104,6 +104,24 @@ def test_sampled_steps_have_the_form_of_sampled_steps(relation, seed):
     assert 0.85 * truth < ceiling < truth
 
 
+def test_a_delta_larger_than_the_share_of_runs_allows_everything(seed):
+    """With two runs a lower limit on the share is about .02: a larger delta proves nothing, whatever the distance.
+
+    A delta cut at one half, as a careless twin has it, would show an epsilon all the same.
+    """
+    noise = stream(seed, "delta").standard_normal((2, 20))
+    lengths = np.full((2, 20), 3.0)
+    bounds = [
+        epsilon_of_steps(lengths, noise, STATED, delta=delta, level=0.95).low
+        for delta in (1e-6, 1e-3, 1e-2, 0.02, 0.3)
+    ]
+    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[0] > 10
+    assert bounds[-1] == 0
+    assert gaussian_epsilon(3.0 * math.sqrt(20), 0.5) > 10
+    assert ceiling_of_steps(STATED, runs=2, samples=40, delta=0.3, level=0.95) == 0
+
+
 def test_steps_that_tell_nothing_count_for_nothing():
     noise = np.tile([1.0, -1.0], (10, 10))
     lengths = np.full((10, 20), 1e-9)

@@ -156,7 +156,7 @@ def epsilon_of_steps(
     squares = np.square(lengths) + np.square(scales)
     run, share = _median_run(squares, (1 - level) * ERROR_FOR_RUNS)
     always = math.sqrt(float(np.square(scales[run]).sum()))
-    bound = _epsilon(lengths[run] / most, always, stated, min(delta / share, 0.5))
+    bound = _epsilon(lengths[run] / most, always, stated, delta, share)
     form = "Gaussian form" if stated.sampling_rate == 1 else "form of sampled steps"
     return Estimate(
         value=bound,
@@ -186,7 +186,7 @@ def ceiling_of_steps(
     most = math.sqrt(samples / float(chdtri(samples, 1 - miss * (1 - ERROR_FOR_RUNS))))
     share = lower_limit(float(runs), runs, miss * ERROR_FOR_RUNS)
     lengths = np.full(stated.steps, _reach(stated.relation) / stated.noise_multiplier)
-    return _epsilon(lengths / most, 0.0, stated, min(delta / share, 0.5))
+    return _epsilon(lengths / most, 0.0, stated, delta, share)
 
 
 def _reach(relation: Relation) -> float:
@@ -209,7 +209,12 @@ def _epsilon(
     always: float,
     stated: PrivateTraining,
     delta: float,
+    share: float,
 ) -> float:
+    """Return the epsilon of steps so far apart in a share of the runs, at a delta over all runs."""
+    if delta >= share:
+        return 0.0  # so much delta allows everything in so few runs
+    delta /= share
     if stated.sampling_rate == 1:
         squares = float(np.square(lengths).sum()) + always**2
         return gaussian_epsilon(math.sqrt(squares), delta)
