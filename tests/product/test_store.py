@@ -2,6 +2,8 @@
 
 import json
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import joblib
@@ -209,3 +211,24 @@ def test_product_that_needs_pickle_is_not_saved(tmp_path):
     with pytest.raises(OutputRefused, match="cannot be stored without pickle"):
         save_product(tmp_path, product, Provenance())
     assert not list(tmp_path.glob("*.skops"))
+
+
+def test_reading_a_file_loads_no_other_array_library():
+    """PyTorch takes seconds to load, and every audit of a scikit-learn model reads a file."""
+    pytest.importorskip("torch", reason="the extra `torch` is not installed")
+    code = (
+        "import sys\n"
+        "from reticent.product._skops import skops_io\n"
+        "io = skops_io()\n"
+        "assert 'torch' not in sys.modules\n"
+        "from skops.io._trusted_types import SKLEARN_ESTIMATOR_TYPE_NAMES as names\n"
+        "print(len(names), 'sklearn.tree._classes.DecisionTreeClassifier' in names)\n"
+        "import sklearn.externals.array_api_compat.torch\n"  # it is only hidden while skops looks
+        "assert skops_io() is io\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    number, has_tree = done.stdout.split()
+    assert int(number) > 150
+    assert has_tree == "True"

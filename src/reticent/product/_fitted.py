@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from reticent.errors import InvalidPredictions, OutputRefused
+from reticent.product._skops import skops_io
 from reticent.product.internals import Internals
 from reticent.product.stages import Stages, estimator_stages
 from reticent.run import write_bytes
@@ -193,10 +194,10 @@ def save_estimator(estimator: object, file: Path) -> None:
     OutputRefused
         If it holds something that cannot be stored without pickle.
     """
-    import skops.io
+    skops = skops_io()
 
     try:
-        content = bytes(skops.io.dumps(estimator))
+        content = bytes(skops.dumps(estimator))
     except Exception as error:
         raise OutputRefused(
             f"{type(estimator).__name__} cannot be stored without pickle ({error}); "

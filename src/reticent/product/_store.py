@@ -26,6 +26,7 @@ from reticent.product._regressor import (
     declares_class,
     declares_quantity,
 )
+from reticent.product._skops import skops_io
 from reticent.run import Content, content_of, open_folder
 
 __all__ = [
@@ -255,7 +256,7 @@ def _file_of(path: Path | str) -> Path:
 
 def _load_estimator(file: Path, trust: tuple[str, ...]) -> Any:
     """Return the estimator in a skops file after checking every type in it."""
-    import skops.io
+    skops = skops_io()
 
     with file.open("rb") as handle:
         head = handle.read(4)
@@ -268,7 +269,7 @@ def _load_estimator(file: Path, trust: tuple[str, ...]) -> Any:
         )
     _must_unpack_to_moderate_size(file)
     try:
-        types = skops.io.get_untrusted_types(file=file)
+        types = skops.get_untrusted_types(file=file)
     except Exception as error:
         raise UnsafeProduct(
             f"{file.name} cannot be read as a skops file ({_short(error)}); save the model with skops.io.dump."
@@ -280,7 +281,7 @@ def _load_estimator(file: Path, trust: tuple[str, ...]) -> Any:
             "foreign code; read that code, then name each type with --trust."
         )
     try:
-        return skops.io.load(file, trusted=types)
+        return skops.load(file, trusted=types)
     except Exception as error:  # its parts do not fit each other: whoever wrote it may have put anything there
         raise UnsafeProduct(
             f"{file.name} cannot be put together again ({type(error).__name__}: {_short(error)}), so it is damaged or was made to do harm; "
