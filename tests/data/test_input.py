@@ -137,7 +137,10 @@ def test_an_array_of_texts_is_read_like_a_text_file():
         ColumnKind.NUMERIC,
         ColumnKind.CATEGORICAL,
     ]
-    assert table.features["x0"].tolist() == [k / 7 for k in range(N)]
+    # Older versions of pandas read the last digit less exactly.
+    assert table.features["x0"].tolist() == pytest.approx(
+        [k / 7 for k in range(N)], rel=1e-15
+    )
 
 
 @settings(max_examples=50, deadline=None)

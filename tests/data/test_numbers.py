@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+import sklearn
+from packaging.version import Version
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from reticent.data import telling_columns, without_empty_columns
@@ -42,8 +44,9 @@ def test_trees_learn_from_records_of_which_a_column_is_empty(seed):
     rng = stream(seed, "numbers")
     inputs = np.column_stack([rng.normal(size=80), np.full(80, np.nan)])
     tags = inputs[:, 0] > 0
-    with pytest.raises(ValueError, match="window shape"):
-        HistGradientBoostingClassifier(max_iter=2).fit(inputs, tags)
+    if Version(sklearn.__version__) >= Version("1.8"):  # older ones take such a column
+        with pytest.raises(ValueError, match="window shape"):
+            HistGradientBoostingClassifier(max_iter=2).fit(inputs, tags)
     model = HistGradientBoostingClassifier(max_iter=5)
     model.fit(without_empty_columns(inputs), tags)
     asked = inputs.copy()
