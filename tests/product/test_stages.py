@@ -16,6 +16,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from reticent.data import table_from_frame
 from reticent.product import FittedProduct, Staged, open_file
 from reticent.product.stages import MOST_CELLS, estimator_stages
+from reticent.train import parse_trainer
 
 RNG = np.random.default_rng(42)
 FRAME = pd.DataFrame(
@@ -115,3 +116,15 @@ def test_a_file_is_laid_beside_the_records():
     assert file.unseen == ()
     part = file.take(np.array([3, 1]))
     assert np.array_equal(part.stages[1].matrix, file.stages[1].matrix[[3, 1]])
+
+
+def test_texts_with_gaps_filled_are_not_called_unread():
+    """The preparation of every audit fills gaps among texts before it codes them."""
+    frame = pd.DataFrame({"town": ["Bonn", "Ulm", None, "Bonn"] * 20})
+    table = table_from_frame(frame, target=np.arange(80) % 2)
+    product = parse_trainer("sklearn.linear_model.LogisticRegression()").train(
+        table, seed=0
+    )
+    stages = product.stages(table.features)
+    assert stages.unseen == ()
+    assert stages.stages[-1].matrix.shape == (80, 3)

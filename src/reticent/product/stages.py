@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 __all__ = ["Stage", "Staged", "Stages", "estimator_stages", "network_stages"]
@@ -153,7 +154,10 @@ def _pipeline(pipeline: Pipeline, inputs: Any, name: str) -> Iterator[_Output]:
             # A foreign step may raise anything, for example because it lacks columns. What comes after it cannot be known.
             yield f"{name}{step}", None
             return
-        yield f"{name}{step}", _numbers(outputs)
+        numbers = _numbers(outputs)
+        # Texts among which gaps were filled are looked for as they are; any other step that makes no numbers is told.
+        if numbers is not None or not isinstance(transformer, SimpleImputer):
+            yield f"{name}{step}", numbers
         inputs = outputs
 
 
