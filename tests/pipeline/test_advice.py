@@ -12,7 +12,7 @@ from reticent.pipeline._advice import (
     gap_of_missing,
     remedies,
 )
-from reticent.train import parse_trainer
+from reticent.train import parse_trainer, remedies_of_parameters
 
 FOREST = "sklearn.ensemble.RandomForestClassifier(n_estimators=30)"
 TYPED = (
@@ -30,6 +30,11 @@ def plan(trainer=FOREST, *, arguments=TYPED, **changes):
     )
 
 
+def remedies_of(trainer):
+    trainer = parse_trainer(trainer)
+    return remedies_of_parameters(trainer.parameters(), trainer.recipe)
+
+
 @pytest.mark.parametrize(
     ("trainer", "says", "recipe"),
     [
@@ -43,14 +48,14 @@ def plan(trainer=FOREST, *, arguments=TYPED, **changes):
 def test_a_remedy_is_the_same_recipe_with_one_change_and_can_be_parsed(
     trainer, says, recipe
 ):
-    first = parse_trainer(trainer).remedies()[0]
+    first = remedies_of(trainer)[0]
     assert first.words == says
     assert recipe in first.recipe
     assert parse_trainer(first.recipe).recipe == first.recipe
 
 
 def test_a_recipe_without_known_parameters_gets_no_remedy():
-    assert parse_trainer("sklearn.naive_bayes.GaussianNB()").remedies() == ()
+    assert remedies_of("sklearn.naive_bayes.GaussianNB()") == ()
 
 
 def test_the_command_of_a_remedy_is_the_audit_with_another_trainer():
@@ -64,7 +69,7 @@ def test_the_command_of_a_remedy_is_the_audit_with_another_trainer():
 
 
 def test_private_training_is_stated_with_the_advantage_that_keeps_the_limit():
-    step = remedies(plan())[-1]
+    step = remedies(plan())[-2]
     assert "utility not tried" in step
     train = shlex.split(step.partition(": ")[2].partition(" and then ")[0])
     assert train[:3] == ["reticent", "train", "people.csv"]
@@ -81,6 +86,14 @@ def test_private_training_is_stated_with_the_advantage_that_keeps_the_limit():
     )
     assert 2 * (1 - careless) < 0.87
     assert advantage_that_keeps(0.9) >= advantage
+
+
+def test_the_last_step_compares_the_defences_around_this_model():
+    step = remedies(plan())[-1]
+    command = shlex.split(step.rpartition(": ")[2])
+    assert command[:3] == ["reticent", "compare", "people.csv"]
+    assert command[command.index("--around") + 1] == FOREST
+    assert "--unit=person" in command
 
 
 def test_a_missing_comparison_ends_in_the_command_that_runs_it():

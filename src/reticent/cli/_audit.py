@@ -28,6 +28,7 @@ from reticent.pipeline import (
     must_be_unchanged,
     must_be_writable,
     run_audit,
+    run_repair,
     table_file_digest,
     train_seed,
 )
@@ -46,11 +47,14 @@ from reticent.product import (
 )
 from reticent.report import (
     IDENTIFICATION_FILE,
+    Dossier,
     Screen,
+    comparison_json,
+    print_comparison,
     print_report,
     read_identification,
 )
-from reticent.run import Content, owner_folder, read_text, write_text
+from reticent.run import Content, Run, owner_folder, read_text, write_text
 from reticent.train import parse_claimed, parse_trainer
 
 __all__ = ["run"]
@@ -64,6 +68,11 @@ def run(options: AuditOptions) -> int:
     """Audit, save, print; return the exit status."""
     policy = read_policy(options.policy)
     _must_lie_outside(options.out, options.product)
+    if options.repair and options.save_product is not None:
+        raise InvalidInput(
+            "a repaired model is trained on one half of the people only, to be judged by the others, so it is not what would be released; audit the "
+            "recipe that is found with --trainer and --save-product."
+        )
     trainer = _trainer(options)
     table = read_subject(
         options.subject,
@@ -132,6 +141,8 @@ def run(options: AuditOptions) -> int:
             ),
         ),
     ) as carried_out:
+        if options.repair:
+            return _repair(table, plan, options, carried_out)
         result = run_audit(table, plan, run=carried_out, split=split)
     dossier = result.dossier
     if options.save_product is not None:
@@ -146,12 +157,41 @@ def run(options: AuditOptions) -> int:
     dossier.save(options.out)
     # Last, when everything is written: what it holds about single people must not stay on the disk.
     carried_out.store.clear()
+    _show(dossier, options)
+    return dossier.decision.exit_status
+
+
+def _show(dossier: Dossier, options: AuditOptions) -> None:
+    """Print the report, or the dossier as JSON."""
     if options.json:
         sys.stdout.write(dossier.to_json())
-    else:
-        console = Screen()
-        print_report(dossier, console)
-        console.print(f"  Report: {options.out / 'report.html'}", soft_wrap=True)
+        return
+    console = Screen()
+    print_report(dossier, console)
+    if options.repair:
+        chosen = options.out / "comparison.html"
+        console.print(f"  How it was chosen: {chosen}", soft_wrap=True)
+    console.print(f"  Report: {options.out / 'report.html'}", soft_wrap=True)
+
+
+def _repair(table: Table, plan: AuditPlan, options: AuditOptions, run: Run) -> int:
+    """Choose a defence, audit it on other people, save and print; return the exit status."""
+    repaired = run_repair(table, plan, run=run)
+    repaired.comparison.save(options.out)
+    if repaired.result is None:
+        # No defence keeps the limits, so there is nothing to audit.
+        run.store.clear()
+        if options.json:
+            sys.stdout.write(comparison_json(repaired.comparison))
+        else:
+            print_comparison(repaired.comparison, Screen())
+        return repaired.comparison.status
+    dossier = repaired.result.dossier
+    if options.per_record is not None:
+        _write_per_record(options.per_record, repaired.result.per_record)
+    dossier.save(options.out)
+    run.store.clear()
+    _show(dossier, options)
     return dossier.decision.exit_status
 
 

@@ -15,6 +15,7 @@ from reticent._visible import visible
 from reticent.cli._options import (
     AuditOptions,
     CleanOptions,
+    CompareOptions,
     IdentifyOptions,
     KeyOptions,
     PlanOptions,
@@ -130,6 +131,7 @@ _command("audit", AuditOptions, "reticent.cli._audit:run")
 _command("plan", PlanOptions, "reticent.cli._plan:run")
 _command("train", TrainOptions, "reticent.cli._train:run")
 _command("identify", IdentifyOptions, "reticent.cli._identify:run")
+_command("compare", CompareOptions, "reticent.cli._compare:run")
 _command("clean", CleanOptions, "reticent.cli._clean:run")
 _command("report", ReportOptions, "reticent.cli._report:run")
 _command("policy", PolicyOptions, "reticent.cli._policy:run")

@@ -13,6 +13,7 @@ import typer
 __all__ = [
     "AuditOptions",
     "CleanOptions",
+    "CompareOptions",
     "IdentifyOptions",
     "KeyOptions",
     "PlanOptions",
@@ -148,6 +149,11 @@ class AuditOptions:
     )
     as_is: bool = option(
         False, "--as-is", help="Save and attack the product as it was trained."
+    )
+    repair: bool = option(
+        False,
+        "--repair",
+        help="Find the mildest change to the trainer that keeps the policy on one half of the people, and audit it on the other half.",
     )
     by: str = option("", help="Who runs the audit, for the dossier.")
     seed: int = option(0, help="For split, training and attacks.", min=0)
@@ -289,6 +295,42 @@ class IdentifyOptions:
     seed: int = option(0, help="For split, coins, batches and noise.", min=0)
     effort: WorkerOptions
     json: bool = option(False, "--json", help="Print the result as JSON, nothing else.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions:
+    """Compare defences of one table under the same attacks, and say which one to take.
+
+    Exit status: 0 a defence keeps the policy's limits, 1 every one breaks a limit, 2 wrong usage or bad input, 3 it cannot be told.
+    """
+
+    subject: TableOptions
+    trainer: list[str] | None = option(
+        None,
+        help="A defence, as in `reticent audit`; may be repeated. The others are compared with the first. Without it a usual set is compared.",
+    )
+    around: str | None = option(
+        None,
+        help="The undefended model of the usual set; by default a random forest.",
+    )
+    policy: str = option("default", help="default, strict, or a TOML file.")
+    models: int | None = option(
+        None,
+        help="Models of each defence, even; by default 16, or what --minutes allow.",
+        min=4,
+    )
+    minutes: float | None = option(
+        None, help="About how long the trainings may take.", min=0.01
+    )
+    memory: float = option(
+        2.0, help="Gigabytes that models and attacks may take.", min=0.01
+    )
+    effort: WorkerOptions
+    out: Path = option(Path("reticent-comparison"), help="Folder for the page.")
+    seed: int = option(0, help="For halves, trainings and attacks.", min=0)
+    json: bool = option(
+        False, "--json", help="Print the comparison as JSON, nothing else."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

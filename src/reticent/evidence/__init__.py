@@ -21,6 +21,15 @@ from reticent.evidence._measure import (
 from reticent.evidence._scores import UnitGroups, UnitScores
 from reticent.evidence.by_group import ByGroup, by_group
 from reticent.evidence.calibration import Calibration, CalibrationBin, calibration
+from reticent.evidence.comparison import (
+    MOST_EXPOSED,
+    Comparison,
+    DefenceEvidence,
+    Defended,
+    Difference,
+    Ellipse,
+    compare_defences,
+)
 from reticent.evidence.disparity import (
     Anova,
     Correction,
@@ -138,6 +147,7 @@ from reticent.evidence.worst_case import (
 )
 
 __all__ = [
+    "MOST_EXPOSED",
     "Anova",
     "Asked",
     "AttackEvidence",
@@ -151,11 +161,16 @@ __all__ = [
     "CalibrationBin",
     "Claim",
     "ClaimedEpsilon",
+    "Comparison",
     "Convergence",
     "Correction",
     "Crossed",
     "Curve",
+    "DefenceEvidence",
+    "Defended",
+    "Difference",
     "DisparityEvidence",
+    "Ellipse",
     "Ends",
     "Epsilons",
     "Estimate",
@@ -210,6 +225,7 @@ __all__ = [
     "ceiling_of_steps",
     "clipped_loss",
     "clopper_pearson",
+    "compare_defences",
     "crossed",
     "curve_p_value",
     "disparity_of",

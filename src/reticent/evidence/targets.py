@@ -124,7 +124,7 @@ def measure_targets(
     values = np.empty((len(scores), len(weights), 1 + len(fpr)))
     for k, (row, mask) in enumerate(zip(scores, masks, strict=True)):
         order = np.lexsort((rng.random(n), -row))  # ties in random order
-        values[k] = _rates(weights[:, order], mask[order], fpr)
+        values[k] = rates_of_draws(weights[:, order], mask[order], fpr)
     chosen = rng.multinomial(g, np.full(g, 1 / g), size=REPLICATES)[:, cluster]
     drawn = np.einsum("bk,kbs->bs", chosen, values[:, 1:])
     drawn /= chosen.sum(axis=1)[:, None]
@@ -154,10 +154,25 @@ def measure_targets(
     )
 
 
-def _rates(
+def rates_of_draws(
     weights: NDArray[np.float64], mask: NDArray[np.bool_], fpr: Sequence[float]
 ) -> NDArray[np.float64]:
-    """Return the AUC and the TPR at each FPR for each row of weights, with records in descending order of score."""
+    """Return the AUC and the TPR at each FPR for each row of weights, with records in descending order of score.
+
+    Parameters
+    ----------
+    weights : array of float, shape (draws, records)
+        How often each record is drawn.
+    mask : array of bool, shape (records,)
+        Members.
+    fpr : sequence of float
+        False-positive rates.
+
+    Returns
+    -------
+    array of float, shape (draws, 1 + rates)
+        The AUC, then the true-positive rates.
+    """
     inside = np.cumsum(np.where(mask, weights, 0.0), axis=1)
     outside = np.cumsum(np.where(mask, 0.0, weights), axis=1)
     # A replicate may draw no member at all; its rate is then 0 and not undefined.

@@ -10,6 +10,8 @@ from reticent.pipeline._bind import (
 from reticent.pipeline._canaries import OneRunAudit, audit_in_one_run
 from reticent.pipeline._case import divide, train_seed
 from reticent.pipeline._clean import CleanResult, clean
+from reticent.pipeline._compare import ComparePlan, compare, run_comparison
+from reticent.pipeline._defences import Candidate, candidates_of, defences_around
 from reticent.pipeline._derive import Derived, derive_again
 from reticent.pipeline._identify import WatchPlan, run_identification
 from reticent.pipeline._input import must_be_writable, table_of
@@ -27,6 +29,7 @@ from reticent.pipeline._plan import (
     PerRecord,
 )
 from reticent.pipeline._pool import SIZES, forecast, largest_size
+from reticent.pipeline._repair import Repaired, run_repair
 from reticent.pipeline._risk import Risk, relation_of
 from reticent.pipeline._train import (
     TrainedProduct,
@@ -44,7 +47,9 @@ __all__ = [
     "SIZES",
     "AuditPlan",
     "AuditResult",
+    "Candidate",
     "CleanResult",
+    "ComparePlan",
     "Derived",
     "Dissimilar",
     "LargestGradient",
@@ -52,6 +57,7 @@ __all__ = [
     "Neighbour",
     "OneRunAudit",
     "PerRecord",
+    "Repaired",
     "Risk",
     "TrainPlan",
     "TrainedProduct",
@@ -61,8 +67,11 @@ __all__ = [
     "audit_in_one_run",
     "audit_outputs",
     "bound_to_product",
+    "candidates_of",
     "clean",
+    "compare",
     "default_network",
+    "defences_around",
     "derive_again",
     "divide",
     "dossier_file",
@@ -77,7 +86,9 @@ __all__ = [
     "report_observed",
     "results_folder",
     "run_audit",
+    "run_comparison",
     "run_identification",
+    "run_repair",
     "run_training",
     "table_file_digest",
     "table_of",

@@ -14,6 +14,7 @@ from reticent.attack import Need
 from reticent.audits import Kind
 from reticent.pipeline._plan import INSIDER_ATTACK, AuditPlan
 from reticent.policy import Gap, Policy
+from reticent.train import remedies_of_parameters
 
 __all__ = ["gap_of_missing", "plain_gap", "remedies", "unneeded"]
 
@@ -83,7 +84,9 @@ def remedies(plan: AuditPlan) -> tuple[str, ...]:
     """
     steps = []
     if plan.trainer is not None:
-        for remedy in plan.trainer.remedies():
+        for remedy in remedies_of_parameters(
+            plan.trainer.parameters(), plan.trainer.recipe
+        ):
             how = _again(plan, "trainer", remedy.recipe) if remedy.recipe else ""
             steps.append(
                 f"Possible, not tried: {remedy.words}" + (f": {how}" if how else ".")
@@ -91,7 +94,19 @@ def remedies(plan: AuditPlan) -> tuple[str, ...]:
     private = _private(plan)
     if private:
         steps.append(private)
+    compared = _compared(plan)
+    if compared:
+        steps.append(compared)
     return tuple(steps)
+
+
+def _compared(plan: AuditPlan) -> str:
+    """Return the command that compares the usual defences on this table, if the audit came from the command line."""
+    if plan.trainer is None or not plan.arguments or "(" not in plan.trainer.recipe:
+        return ""
+    table = _table_arguments(plan.arguments)
+    command = ["reticent", "compare", *table, "--around", plan.trainer.recipe]
+    return f"Which of these, and what else, would keep the limits at what price: {shlex.join(command)}"
 
 
 def _private(plan: AuditPlan) -> str:

@@ -12,7 +12,9 @@ from reticent.run import open_folder
 __all__ = ["must_be_writable", "table_of"]
 
 
-def table_of(X: Any, y: str | ArrayLike | None = None) -> Table:
+def table_of(
+    X: Any, y: str | ArrayLike | None = None, *, quantity: bool = False
+) -> Table:
     """Return records as a table.
 
     Parameters
@@ -20,7 +22,9 @@ def table_of(X: Any, y: str | ArrayLike | None = None) -> Table:
     X : Table, data frame or array, shape (n, d)
         Records, in a frame of any library; a table is returned as it is.
     y : str or array-like, shape (n,), optional
-        Classes, or the column of the frame that holds them; none for a table, which has its own.
+        Targets, or the column of the frame that holds them; none for a table, which has its own.
+    quantity : bool
+        Whether the target is a number to be predicted and not a class.
 
     Raises
     ------
@@ -43,7 +47,7 @@ def table_of(X: Any, y: str | ArrayLike | None = None) -> Table:
         raise InvalidInput(
             "y is missing, so there is nothing to predict; pass classes, or the name of the column that holds them."
         )
-    return table_from_frame(X, target=y, name="X")
+    return table_from_frame(X, target=y, quantity=quantity, name="X")
 
 
 def must_be_writable(folder: Path, *, private: bool = False) -> None:

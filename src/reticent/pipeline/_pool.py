@@ -40,12 +40,15 @@ from reticent.run import Run, content_of, stream
 
 __all__ = [
     "SIZES",
+    "Games",
     "People",
     "PoolSize",
+    "Targets",
     "choose_pool",
     "forecast",
     "largest_size",
     "measure_pool",
+    "play",
     "train_pool",
 ]
 
@@ -310,7 +313,7 @@ class People:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Targets:
+class Targets:
     """Scores of one attack on models of the pool, one row per target and one column per unit."""
 
     models: NDArray[np.int64]
@@ -346,10 +349,10 @@ def measure_pool(
     attacks = kind.quick_attacks
     played = with_room(run, arena.nbytes).keep_each(
         "attacking other models",
-        _Targets,
+        Targets,
         attacks,
-        _play,
-        shared=_Games(pool=pool, sides=sides, kind=kind, seed=run.seed),
+        play,
+        shared=Games(pool=pool, sides=sides, kind=kind, seed=run.seed),
         depends=[arena.depends + content_of("targets", attack) for attack in attacks],
     )
     on_targets = {a.name: t.scores for a, t in zip(attacks, played, strict=True)}
@@ -373,7 +376,7 @@ def measure_pool(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Games:
+class Games:
     """What the games against models of a pool share."""
 
     pool: Any
@@ -382,7 +385,8 @@ class _Games:
     seed: int
 
 
-def _play(shared: _Games, attack: Attack) -> _Targets:
+def play(shared: Games, attack: Attack) -> Targets:
+    """Attack every model of a pool, with the others as its shadows; a job for workers."""
     models, scores = score_targets(
         attack,
         shared.pool,
@@ -392,7 +396,7 @@ def _play(shared: _Games, attack: Attack) -> _Targets:
         rng=stream(shared.seed, f"targets/{attack.name}"),
     )
     by_unit = np.array([shared.sides.by_unit(row) for row in scores])
-    return _Targets(models=models, scores=by_unit)
+    return Targets(models=models, scores=by_unit)
 
 
 def _targets(

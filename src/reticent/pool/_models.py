@@ -105,6 +105,10 @@ class ModelPool(ABC):
     def of_models(self, chosen: NDArray[np.bool_]) -> Self:
         """Return the pool of the chosen models; what was computed for all models is not computed again."""
 
+    @abstractmethod
+    def errors(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return each model's error on each record, and that of a constant answer learned from the model's members; both (M, n)."""
+
     def mean(self, values: NDArray[np.float64], *, inside: bool) -> NDArray[np.float64]:
         """Return the mean of values (M, n) over the models trained with, or without, each record."""
         mean = np.empty(self.masks.shape[1])

@@ -111,3 +111,16 @@ class Pool(ModelPool):
         )
         vars(part).update(logits=self.logits[chosen], truth=self.truth[chosen])
         return part
+
+    def errors(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return where each model is wrong, and where its members' most frequent class is: 1 or 0, shape (M, n)."""
+        answers = self.probabilities.argmax(axis=2)
+        classes = self.probabilities.shape[2]
+        frequent = np.array(
+            [
+                np.bincount(self.labels[mask], minlength=classes).argmax()
+                for mask in self.masks
+            ]
+        )
+        wrong, constant = answers != self.labels, frequent[:, None] != self.labels
+        return wrong.astype(np.float64), constant.astype(np.float64)

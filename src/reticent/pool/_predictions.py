@@ -99,3 +99,8 @@ class PredictionPool(ModelPool):
         )
         vars(part).update(residuals=self.residuals[chosen], spread=self.spread)
         return part
+
+    def errors(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return each model's squared error, and that of its members' mean, shape (M, n)."""
+        means = np.array([self.targets[mask].mean() for mask in self.masks])
+        return self.residuals**2, (self.targets - means[:, None]) ** 2

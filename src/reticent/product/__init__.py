@@ -11,7 +11,6 @@ from reticent.product._protocols import (
     Predictor,
     Product,
     Regressor,
-    Remedy,
     Trainer,
     Watchable,
 )
@@ -73,7 +72,6 @@ __all__ = [
     "Product",
     "Provenance",
     "Regressor",
-    "Remedy",
     "Stage",
     "Staged",
     "Stages",

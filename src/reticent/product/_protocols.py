@@ -1,6 +1,6 @@
 """What reticent asks of products and trainers, and nothing more."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -19,7 +19,6 @@ __all__ = [
     "Predictor",
     "Product",
     "Regressor",
-    "Remedy",
     "Trainer",
     "Watchable",
 ]
@@ -195,25 +194,9 @@ class Trainer(Protocol):
         """Whether it prepares the columns itself, by what enough people have."""
         ...
 
-    def remedies(self) -> "tuple[Remedy, ...]":
-        """Return what could make its products remember less; empty if nothing is known."""
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the parameters that its recipe could be written with, and their values; empty if they are not known."""
         ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Remedy:
-    """Something that could make a product remember less; whether it does is for an audit to say.
-
-    Parameters
-    ----------
-    words : str
-        What is changed: ``"larger leaves"``.
-    recipe : str
-        The trainer with that change; empty if it cannot be written down.
-    """
-
-    words: str
-    recipe: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

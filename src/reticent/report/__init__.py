@@ -4,6 +4,15 @@ from reticent.report._dossier import SCHEMA_NAME, Dossier, dossier_schema
 from reticent.report._section import Section
 from reticent.report._terminal import Screen
 from reticent.report.binding import Access, Binding, access_of, policy_digest
+from reticent.report.comparison import (
+    COMPARISON_FILE,
+    ComparedDefence,
+    ComparisonReport,
+    comparison_json,
+    print_comparison,
+    read_comparison,
+    render_comparison,
+)
 from reticent.report.html import render_html
 from reticent.report.identification import (
     IDENTIFICATION_FILE,
@@ -24,11 +33,14 @@ from reticent.report.text import print_report, render_short, render_text
 from reticent.report.train_text import TrainingSummary, print_training
 
 __all__ = [
+    "COMPARISON_FILE",
     "IDENTIFICATION_FILE",
     "SCHEMA_NAME",
     "SECTIONS",
     "Access",
     "Binding",
+    "ComparedDefence",
+    "ComparisonReport",
     "Dossier",
     "Screen",
     "Section",
@@ -36,6 +48,7 @@ __all__ = [
     "TrainingSummary",
     "access_of",
     "aside_warning",
+    "comparison_json",
     "dossier_schema",
     "identification_json",
     "insider_warning",
@@ -44,12 +57,15 @@ __all__ = [
     "make_keys",
     "plan_json",
     "policy_digest",
+    "print_comparison",
     "print_identification",
     "print_plan",
     "print_report",
     "print_training",
+    "read_comparison",
     "read_identification",
     "refuted_sentence",
+    "render_comparison",
     "render_html",
     "render_identification",
     "render_plan",

@@ -40,6 +40,11 @@ from reticent.train.recipes import (
     Training,
     fitting_batch,
 )
+from reticent.train.remedies import (
+    Remedy,
+    gentler_call,
+    remedies_of_parameters,
+)
 from reticent.train.spec import (
     parse_claimed,
     parse_clipping,
@@ -66,9 +71,11 @@ __all__ = [
     "PrivateNetwork",
     "PrivateNetworkClassifier",
     "PrivateNetworkTrainer",
+    "Remedy",
     "Training",
     "claim_of_opacus",
     "fitting_batch",
+    "gentler_call",
     "guarantee_of",
     "is_fitted",
     "parse_claimed",
@@ -81,6 +88,7 @@ __all__ = [
     "release_choice",
     "release_coordinates",
     "release_numbers",
+    "remedies_of_parameters",
     "spell",
     "spent",
     "standard_preprocessing",

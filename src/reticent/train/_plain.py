@@ -1,6 +1,7 @@
 """What a trainer is capable of by default: one model at a time, and no guarantee."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from reticent.account import Guarantee
 from reticent.data import Table
 from reticent.errors import InvalidInput
-from reticent.product import Remedy, Watchable, answers_of, as_product
+from reticent.product import Watchable, answers_of, as_product
 from reticent.run import Content, code_of, content_of
 
 __all__ = ["PlainTrainer", "WrappedTrainer", "must_fit"]
@@ -116,9 +117,9 @@ class PlainTrainer(ABC):
         """Whether it prepares the columns by reticent's own rules: not known of a trainer of one's own."""
         return False
 
-    def remedies(self) -> tuple[Remedy, ...]:
-        """Return nothing: of a trainer of one's own it is not known what makes it remember."""
-        return ()
+    def parameters(self) -> Mapping[str, Any]:
+        """Return nothing: of a trainer of one's own it is not known what could be changed about it."""
+        return {}
 
     def _answers(
         self, table: Table, mask: NDArray[np.bool_], seed: int

@@ -1,7 +1,7 @@
 """Train scikit-learn-like classifiers and regression models, including preprocessing."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,6 @@ from reticent.product import (
     SMALLEST_GROUP,
     FittedProduct,
     FittedRegressor,
-    Remedy,
     declares_quantity,
     frequent_categories,
     people_with,
@@ -28,7 +27,6 @@ from reticent.product import (
 from reticent.run import Content, code_of, content_of
 from reticent.train._estimators import well_behaved
 from reticent.train._plain import PlainTrainer
-from reticent.train.remedies import remedies_of_parameters
 
 __all__ = [
     "EstimatorTrainer",
@@ -226,12 +224,12 @@ class EstimatorTrainer(PlainTrainer):
         """Whether :func:`standard_preprocessing` goes before the estimator."""
         return self.preprocess
 
-    def remedies(self) -> tuple[Remedy, ...]:
-        """Return the recipe with larger leaves or stronger regularisation, if the estimator has such a parameter."""
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the estimator's parameters, if it has any to tell."""
         estimator = self._seeded(0)
         if not hasattr(estimator, "get_params"):
-            return ()
-        return remedies_of_parameters(estimator.get_params(deep=False), self.recipe)
+            return {}
+        return dict(estimator.get_params(deep=False))
 
     def _seeded(self, seed: int) -> Any:
         try:

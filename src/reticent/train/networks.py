@@ -3,9 +3,9 @@
 import functools
 import itertools
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -22,7 +22,6 @@ from reticent.product import (
     Encoder,
     ModuleProduct,
     NetworkProduct,
-    Remedy,
     must_be_storable,
 )
 from reticent.run import Content, code_of, content_of
@@ -30,7 +29,6 @@ from reticent.train._plain import PlainTrainer, must_fit
 from reticent.train.memory import fitting_size, one_torch_thread
 from reticent.train.models import first_line
 from reticent.train.recipes import CROSS_ENTROPY, Network, Training
-from reticent.train.remedies import remedies_of_parameters
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -223,9 +221,10 @@ class NetworkTrainer(Stackable["Networks"]):
         """Whether columns are encoded by what enough people have."""
         return True
 
-    def remedies(self) -> tuple[Remedy, ...]:
-        """Return the recipe with fewer epochs."""
-        return remedies_of_parameters({"epochs": self.network.epochs}, self.recipe)
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the shape and the training of the network."""
+        network = self.network
+        return {field.name: getattr(network, field.name) for field in fields(network)}
 
     def train(self, table: Table, *, seed: int) -> NetworkProduct:
         """Return a network trained on all records of a table."""
@@ -324,9 +323,10 @@ class ModuleTrainer(Stackable["Modules"]):
         """Whether columns are encoded by what enough people have."""
         return True
 
-    def remedies(self) -> tuple[Remedy, ...]:
-        """Return the recipe with fewer epochs."""
-        return remedies_of_parameters({"epochs": self.training.epochs}, self.recipe)
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the training of the module."""
+        training = self.training
+        return {field.name: getattr(training, field.name) for field in fields(training)}
 
     def train(self, table: Table, *, seed: int) -> ModuleProduct:
         """Return a module trained on all records of a table.

@@ -9,12 +9,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reticent.product import Remedy
-
-__all__ = ["gentler_call", "remedies_of_parameters"]
+__all__ = ["Remedy", "gentler_call", "remedies_of_parameters"]
 
 LARGE_LEAF = 20  # records; the smallest group that a policy shows by itself has as many
 FACTOR = 10.0  # a penalty is changed by this: smaller steps rarely show in an audit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remedy:
+    """Something that could make a product remember less; whether it does is for an audit to say.
+
+    Parameters
+    ----------
+    words : str
+        What is changed: ``"larger leaves"``.
+    recipe : str
+        The trainer with that change; empty if it cannot be written down.
+    """
+
+    words: str
+    recipe: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +117,7 @@ def remedies_of_parameters(
     return tuple(remedies)
 
 
-def gentler_call(recipe: str, parameter: str, value: float) -> str:
+def gentler_call(recipe: str, parameter: str, value: object) -> str:
     """Return a call with one argument set; an empty text if the recipe is not a call.
 
     Examples
@@ -120,7 +134,9 @@ def gentler_call(recipe: str, parameter: str, value: float) -> str:
         return ""
     if not isinstance(call, ast.Call):
         return ""
-    argument = ast.keyword(arg=parameter, value=ast.Constant(value))
+    argument = ast.keyword(
+        arg=parameter, value=ast.parse(repr(value), mode="eval").body
+    )
     names = [keyword.arg for keyword in call.keywords]
     if parameter in names:
         call.keywords[names.index(parameter)] = argument

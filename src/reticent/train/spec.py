@@ -49,7 +49,7 @@ _CAPABILITIES = (
     "guarantee",
     "must_be_storable",
     "watching",
-    "remedies",
+    "parameters",
     "prepares",
 )
 
