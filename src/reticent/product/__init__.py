@@ -6,12 +6,14 @@ from reticent.product._encode import Encoder
 from reticent.product._fitted import FittedProduct
 from reticent.product._module import ModuleProduct, must_be_storable
 from reticent.product._network import NetworkProduct
+from reticent.product._probabilities import ProbabilityRegressor
 from reticent.product._protocols import (
     Departure,
     Predictor,
     Product,
     Regressor,
     Remedy,
+    Student,
     Trainer,
     Watchable,
 )
@@ -70,6 +72,7 @@ __all__ = [
     "NetworkProduct",
     "OpenedFile",
     "Predictor",
+    "ProbabilityRegressor",
     "Product",
     "Provenance",
     "Regressor",
@@ -77,6 +80,7 @@ __all__ = [
     "Stage",
     "Staged",
     "Stages",
+    "Student",
     "Trainer",
     "Watchable",
     "Words",

@@ -40,6 +40,13 @@ from reticent.train.recipes import (
     Training,
     fitting_batch,
 )
+from reticent.train.soft import (
+    PerRecord,
+    RepairedLabels,
+    SoftLabels,
+    SoftLabelTrainer,
+    Validated,
+)
 from reticent.train.spec import (
     parse_claimed,
     parse_clipping,
@@ -60,13 +67,18 @@ __all__ = [
     "Network",
     "NetworkTrainer",
     "OpacusClaim",
+    "PerRecord",
     "PlainTrainer",
     "PrivateModule",
     "PrivateModuleTrainer",
     "PrivateNetwork",
     "PrivateNetworkClassifier",
     "PrivateNetworkTrainer",
+    "RepairedLabels",
+    "SoftLabelTrainer",
+    "SoftLabels",
     "Training",
+    "Validated",
     "claim_of_opacus",
     "fitting_batch",
     "guarantee_of",
