@@ -54,10 +54,12 @@ def loop(X, targets, mask, seed, recipe):
     members = torch.from_numpy(np.flatnonzero(mask))
     for _ in range(recipe.epochs):
         order = batch_order(members, generator)
-        keep = 1 - recipe.dropout
         kept = [
-            (torch.rand(width, len(order), generator=generator) < keep).float() / keep
-            for width in (recipe.hidden if recipe.dropout else ())
+            (torch.rand(width, len(order), generator=generator) < 1 - share).float()
+            / (1 - share)
+            if share
+            else torch.ones(width, len(order))
+            for width, share in zip(recipe.hidden, recipe.dropouts, strict=True)
         ]
         for start in range(0, len(order), recipe.batch):
             index = order[start : start + recipe.batch]
@@ -88,6 +90,9 @@ RECIPES = {
     "adam and decay": Network(epochs=3, batch=16, optimiser=Adam(rate=0.01), l2=0.1),
     "dropout": Network(
         hidden=(8, 6), epochs=3, batch=16, optimiser=SGD(rate=0.1), dropout=0.4
+    ),
+    "dropout of one layer": Network(
+        hidden=(8, 6), epochs=3, batch=16, optimiser=SGD(rate=0.1), dropout=(0.0, 0.4)
     ),
 }
 

@@ -6,11 +6,13 @@ from reticent.product._encode import Encoder
 from reticent.product._fitted import FittedProduct
 from reticent.product._module import ModuleProduct, must_be_storable
 from reticent.product._network import NetworkProduct
+from reticent.product._probabilities import ProbabilityRegressor
 from reticent.product._protocols import (
     Departure,
     Predictor,
     Product,
     Regressor,
+    Student,
     Trainer,
     Watchable,
 )
@@ -69,12 +71,14 @@ __all__ = [
     "NetworkProduct",
     "OpenedFile",
     "Predictor",
+    "ProbabilityRegressor",
     "Product",
     "Provenance",
     "Regressor",
     "Stage",
     "Staged",
     "Stages",
+    "Student",
     "Trainer",
     "Watchable",
     "Words",

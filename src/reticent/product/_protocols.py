@@ -19,6 +19,7 @@ __all__ = [
     "Predictor",
     "Product",
     "Regressor",
+    "Student",
     "Trainer",
     "Watchable",
 ]
@@ -198,6 +199,56 @@ class Trainer(Protocol):
         """Return the parameters that its recipe could be written with, and their values; empty if they are not known."""
         ...
 
+    def student(self) -> "Student":
+        """Return the same training on targets in place of labels, such as class probabilities.
+
+        Raises
+        ------
+        InvalidSpec
+            If it takes hard labels only.
+        """
+        ...
+
+
+class Student(Protocol):
+    """A training on targets that stand in place of the table's labels: class probabilities, or other quantities."""
+
+    def train_on(
+        self, table: Table, targets: NDArray[np.floating[Any]], *, seed: int
+    ) -> Any:
+        """Return a product trained on all records of a table, in their order.
+
+        Parameters
+        ----------
+        table : Table
+            The records.
+        targets : array of float, shape (n, c), or (n, 1) for a quantity
+            What is learned of each record.
+        seed : int
+            Training seed.
+        """
+        ...
+
+    def train_many_on(
+        self,
+        table: Table,
+        masks: NDArray[np.bool_],
+        targets: NDArray[np.floating[Any]],
+        seeds: NDArray[np.int64],
+        *,
+        memory: float,
+    ) -> NDArray[Any]:
+        """Return the answers of one model per mask on all records, as :meth:`Trainer.train_many` does.
+
+        Parameters
+        ----------
+        table, masks, seeds, memory
+            As in :meth:`Trainer.train_many`.
+        targets : array of float, shape (n, c) or (M, n, c)
+            What is learned of each record, by all models or by each; those of non-members are not read.
+        """
+        ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class Departure:
@@ -255,6 +306,10 @@ class Watchable(Protocol):
         self, table: Table, rows: Sequence[int], *, seed: int
     ) -> NDArray[np.float32]:
         """Return the clipped gradients of the given records at the initial weights, one row per record."""
+        ...
+
+    def for_rows(self, rows: int) -> Any:
+        """Return the trainer of the same training for a public number of rows, from which sampling rate and steps follow."""
         ...
 
     def unclipped(self) -> "Watchable":

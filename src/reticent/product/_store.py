@@ -55,6 +55,7 @@ _TRUSTED = frozenset(
         "lightgbm.sklearn.LGBMClassifier",
         "lightgbm.sklearn.LGBMRegressor",
         "numpy.dtype",
+        "reticent.product._probabilities.ProbabilityRegressor",
         "reticent.train.private.classifier.PrivateNetworkClassifier",
         "sklearn._loss.loss.HalfTweedieLoss",
         "sklearn._loss.loss.HalfTweedieLossIdentity",

@@ -45,6 +45,13 @@ from reticent.train.remedies import (
     gentler_call,
     remedies_of_parameters,
 )
+from reticent.train.soft import (
+    PerRecord,
+    RepairedLabels,
+    SoftLabels,
+    SoftLabelTrainer,
+    Validated,
+)
 from reticent.train.spec import (
     parse_claimed,
     parse_clipping,
@@ -65,6 +72,7 @@ __all__ = [
     "Network",
     "NetworkTrainer",
     "OpacusClaim",
+    "PerRecord",
     "PlainTrainer",
     "PrivateModule",
     "PrivateModuleTrainer",
@@ -72,7 +80,11 @@ __all__ = [
     "PrivateNetworkClassifier",
     "PrivateNetworkTrainer",
     "Remedy",
+    "RepairedLabels",
+    "SoftLabelTrainer",
+    "SoftLabels",
     "Training",
+    "Validated",
     "claim_of_opacus",
     "fitting_batch",
     "gentler_call",

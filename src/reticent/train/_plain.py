@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from reticent.account import Guarantee
 from reticent.data import Table
-from reticent.errors import InvalidInput
-from reticent.product import Watchable, answers_of, as_product
+from reticent.errors import InvalidInput, InvalidSpec
+from reticent.product import Student, Watchable, answers_of, as_product
 from reticent.run import Content, code_of, content_of
 
 __all__ = ["PlainTrainer", "WrappedTrainer", "must_fit"]
@@ -120,6 +120,19 @@ class PlainTrainer(ABC):
     def parameters(self) -> Mapping[str, Any]:
         """Return nothing: of a trainer of one's own it is not known what could be changed about it."""
         return {}
+
+    def student(self) -> Student:
+        """Refuse: of a trainer of one's own it is not known how it learns anything but labels.
+
+        Raises
+        ------
+        InvalidSpec
+            Always; override it if your trainer can learn class probabilities.
+        """
+        raise InvalidSpec(
+            f"the trainer {self.recipe} takes hard labels only, so it cannot learn soft ones; use a reticent.Network(...), a forest, or a "
+            "classifier that takes sample weights, or give your trainer a method student()."
+        )
 
     def _answers(
         self, table: Table, mask: NDArray[np.bool_], seed: int

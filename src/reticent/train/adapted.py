@@ -11,11 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from reticent.data import Table, read_table
-from reticent.errors import InvalidInput, InvalidTable
-from reticent.product import Encoder
+from reticent.errors import InvalidInput, InvalidSpec, InvalidTable
+from reticent.product import Encoder, Student
 from reticent.run import Content, content_of
 from reticent.train.networks import (
     Encoded,
+    Lesson,
     ModuleTrainer,
     as_trainer_failure,
 )
@@ -79,14 +80,20 @@ class AdaptedModuleTrainer(ModuleTrainer):
             scales=np.repeat(scale, len(masks), axis=0),
         )
 
-    def _fit(
-        self, encoded: Encoded, table: Table, masks: NDArray[np.bool_], seeds: list[int]
-    ) -> "Modules":
+    def student(self) -> Student:
+        """Refuse: the labels of the defender's records are not used at all, so softer ones change nothing."""
+        raise InvalidSpec(
+            f"the trainer {self.recipe} learns no label of these records, so soft labels change nothing; use a reticent.Module(...) for "
+            "labels of your own records."
+        )
+
+    def _fit(self, encoded: Encoded, lesson: Lesson) -> "Modules":
         import torch
 
         from reticent.train.adaptation import train_adapted
         from reticent.train.modules import Modules
 
+        table = lesson.table
         source = self._source(table)
         # A class has the same number on both sides: that of the defender's table.
         order = [table.classes.index(name) for name in source.classes]
@@ -102,9 +109,9 @@ class AdaptedModuleTrainer(ModuleTrainer):
                     torch.from_numpy(classes),
                     records[torch.from_numpy(mask)],
                     self.training,
-                    seed,
+                    int(seed),
                 )
-                for mask, seed in zip(masks, seeds, strict=True)
+                for mask, seed in zip(lesson.masks, lesson.seeds, strict=True)
             ]
         return Modules(
             modules=tuple(model.modules[0] for model in modules),

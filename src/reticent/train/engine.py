@@ -22,6 +22,7 @@ from reticent.train.recipes import Network
 from reticent.train.stacking import Cohort, Descent, Epoch, View, batch_order
 
 __all__ = [
+    "Kept",
     "Networks",
     "backward",
     "forward",
@@ -31,6 +32,8 @@ __all__ = [
 ]
 
 PIECE = 4096  # records predicted at once, so that the layers' outputs stay small
+# What dropout keeps of each hidden layer, (M, width, k), scaled by 1 / keep; None for a layer that keeps everything.
+Kept = Sequence[Tensor | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,14 +198,17 @@ class _State:
 
 def _keep_masks(
     orders: list[Tensor], generators: list[torch.Generator], recipe: Network
-) -> list[Tensor] | None:
+) -> Kept | None:
     """Return for each hidden layer what dropout keeps in an epoch, (M, width, longest), scaled by 1 / keep."""
-    if recipe.dropout == 0 or not recipe.hidden:
+    if not any(recipe.dropouts):
         return None
     longest = max(len(order) for order in orders)
-    keep = 1 - recipe.dropout
-    keeps = []
-    for width in recipe.hidden:
+    keeps: list[Tensor | None] = []
+    for width, share in zip(recipe.hidden, recipe.dropouts, strict=True):
+        if share == 0:
+            keeps.append(None)
+            continue
+        keep = 1 - share
         kept = torch.ones(len(orders), width, longest)
         for units, order, generator in zip(kept, orders, generators, strict=True):
             # As many draws as the model has members, so that no other model changes its stream.
@@ -213,14 +219,17 @@ def _keep_masks(
 
 
 def _step(
-    state: _State, view: View, epoch: Epoch, keeps: list[Tensor] | None, start: int
+    state: _State, view: View, epoch: Epoch, keeps: Kept | None, start: int
 ) -> None:
     """Take one step of every model that still has members in this epoch."""
     index = epoch.index[:, start : start + state.recipe.batch]
     width = index.shape[1]
     kept = None
     if keeps is not None:
-        kept = [keep[:, :, start : start + width] for keep in keeps]
+        kept = [
+            None if keep is None else keep[:, :, start : start + width]
+            for keep in keeps
+        ]
     x, y = view.batch(index)
     activations = forward(
         state.weights, state.biases, x.transpose(1, 2), state.recipe.activation, kept
@@ -245,7 +254,7 @@ def backward(
     weights: Sequence[Tensor],
     activations: Sequence[Tensor],
     delta: Tensor,
-    kept: list[Tensor] | None,
+    kept: Kept | None,
     recipe: Network,
 ) -> Iterator[tuple[int, Tensor, Tensor]]:
     """Yield each layer, from the last, with the deltas above it and the activations below.
@@ -256,14 +265,17 @@ def backward(
         below = activations[layer]
         above = delta
         if layer > 0:
+            of_layer = None if kept is None else kept[layer - 1]
             delta = torch.bmm(weights[layer].transpose(1, 2), above)
             if recipe.activation == "relu":
                 delta.mul_(below.sign())  # 0 or 1; products with booleans are slow
             else:  # dropout divided what it kept by the share that it keeps
-                values = below if kept is None else below * (1 - recipe.dropout)
+                values = below
+                if of_layer is not None:
+                    values = below * (1 - recipe.dropouts[layer - 1])
                 delta.sub_(delta * values.square())
-            if kept is not None:
-                delta.mul_(kept[layer - 1])
+            if of_layer is not None:
+                delta.mul_(of_layer)
         yield layer, above, below
 
 
@@ -272,7 +284,7 @@ def forward(
     biases: Sequence[Tensor],
     inputs: Tensor,
     activation: str,
-    kept: list[Tensor] | None = None,
+    kept: Kept | None = None,
 ) -> list[Tensor]:
     """Return the activations of all layers, from the inputs to the logits, each (M, features, k)."""
     activations = [inputs]
@@ -283,7 +295,8 @@ def forward(
                 values.clamp_min_(0)
             else:
                 values.tanh_()
-            if kept is not None:
-                values.mul_(kept[layer])
+            of_layer = None if kept is None else kept[layer]
+            if of_layer is not None:
+                values.mul_(of_layer)
         activations.append(values)
     return activations

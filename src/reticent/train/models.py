@@ -20,6 +20,7 @@ from reticent.product import (
     SMALLEST_GROUP,
     FittedProduct,
     FittedRegressor,
+    Student,
     declares_quantity,
     frequent_categories,
     people_with,
@@ -30,6 +31,7 @@ from reticent.train._plain import PlainTrainer
 
 __all__ = [
     "EstimatorTrainer",
+    "describe",
     "first_line",
     "standard_preprocessing",
     "wants_raw_columns",
@@ -130,7 +132,7 @@ class EstimatorTrainer(PlainTrainer):
         """Return the trainer of a scikit-learn estimator, which is cloned for each training."""
         return cls(
             make=_Clone(estimator),
-            recipe=_describe(estimator),
+            recipe=describe(estimator),
             preprocess=preprocess and not wants_raw_columns(estimator),
             code=content_of(estimator),
         )
@@ -143,7 +145,7 @@ class EstimatorTrainer(PlainTrainer):
     @property
     def quantity(self) -> bool:
         """Whether products predict a quantity: they do if the estimator says that it is a regression model."""
-        return declares_quantity(self._seeded(0))
+        return declares_quantity(self.unfitted(0))
 
     def train(self, table: Table, *, seed: int) -> FittedProduct | FittedRegressor:
         """Fit preprocessing and estimator on all records, in their order.
@@ -158,12 +160,49 @@ class EstimatorTrainer(PlainTrainer):
         InvalidPredictions
             If the estimator predicts a class and the target is a quantity, or the reverse.
         """
-        estimator = self._seeded(seed)
+        estimator = self.unfitted(seed)
         if table.is_quantity and not declares_quantity(estimator):
             raise InvalidPredictions(
                 f"the target is a quantity, but the trainer {self.recipe} does not say that it is a regression model; choose "
                 "one, or let your own class derive from sklearn.base.RegressorMixin."
             )
+
+        def fit(whole: Any, features: pd.DataFrame) -> None:
+            whole.fit(features, table.target)
+
+        return self.fitted(estimator, table, fit)
+
+    def student(self) -> Student:
+        """Return the same estimator on targets: as a regression, or on weighted rows; see :mod:`reticent.train._students`.
+
+        Raises
+        ------
+        InvalidSpec
+            If it takes hard labels only.
+        """
+        from reticent.train._students import EstimatorStudent
+
+        return EstimatorStudent(self)
+
+    def fitted(
+        self, estimator: Any, table: Table, fit: Callable[[Any, pd.DataFrame], None]
+    ) -> FittedProduct | FittedRegressor:
+        """Return the product of an estimator after the preprocessing that the recipe asks for.
+
+        Parameters
+        ----------
+        estimator : object
+            An unfitted estimator.
+        table : Table
+            The records.
+        fit : callable
+            Fits the whole pipeline to the features.
+
+        Raises
+        ------
+        TrainerFailed
+            If the estimator raises; the error quotes its message.
+        """
         if self.preprocess:
             estimator = Pipeline(
                 [
@@ -177,7 +216,7 @@ class EstimatorTrainer(PlainTrainer):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                estimator.fit(table.features, table.target)
+                fit(estimator, table.features)
             except ReticentError:
                 raise
             except Exception as error:
@@ -226,12 +265,13 @@ class EstimatorTrainer(PlainTrainer):
 
     def parameters(self) -> Mapping[str, Any]:
         """Return the estimator's parameters, if it has any to tell."""
-        estimator = self._seeded(0)
+        estimator = self.unfitted(0)
         if not hasattr(estimator, "get_params"):
             return {}
         return dict(estimator.get_params(deep=False))
 
-    def _seeded(self, seed: int) -> Any:
+    def unfitted(self, seed: int) -> Any:
+        """Return a new, unfitted estimator with every ``random_state`` set to a seed."""
         try:
             estimator = self.make()
         except ReticentError:
@@ -271,7 +311,7 @@ class _Clone:
         return clone(self.estimator)
 
 
-def _describe(estimator: Any) -> str:
+def describe(estimator: Any) -> str:
     """Return the class of an estimator and the parameters that differ from their defaults."""
     if not hasattr(estimator, "get_params"):
         return repr(estimator)
@@ -290,7 +330,7 @@ def _describe(estimator: Any) -> str:
 
 def _value(value: Any) -> str:
     if hasattr(value, "get_params") and not isinstance(value, type):
-        return _describe(value)
+        return describe(value)
     if isinstance(value, list | tuple):
         inside = ", ".join(_value(item) for item in value)
         return f"[{inside}]" if isinstance(value, list) else f"({inside})"

@@ -3,7 +3,7 @@
 import functools
 import itertools
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -22,6 +22,7 @@ from reticent.product import (
     Encoder,
     ModuleProduct,
     NetworkProduct,
+    Student,
     must_be_storable,
 )
 from reticent.run import Content, code_of, content_of
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Encoded",
+    "Lesson",
     "ModuleTrainer",
     "NetworkTrainer",
     "Stackable",
@@ -47,8 +49,6 @@ __all__ = [
     "need_torch",
     "network_product",
     "one_hot",
-    "standardised",
-    "target_scales",
 ]
 
 # Eight, because two processes must both have work in a pool of 16. Per model-step that takes 1.3 times as long as 50 at
@@ -76,16 +76,12 @@ class Encoded:
 
         return View(**self._tensors(targets))
 
-    def cohort(
-        self,
-        targets: NDArray[np.float32],
-        masks: NDArray[np.bool_],
-        seeds: Sequence[int],
-    ) -> "Cohort":
+    def cohort(self, targets: NDArray[np.float32], lesson: "Lesson") -> "Cohort":
         """Return the models to be trained on the records with these targets, one per mask."""
         from reticent.train.stacking import Cohort
 
-        return Cohort(**self._tensors(targets), masks=masks, seeds=seeds)
+        seeds = [int(seed) for seed in lesson.seeds]
+        return Cohort(**self._tensors(targets), masks=lesson.masks, seeds=seeds)
 
     def _tensors(self, targets: NDArray[np.float32]) -> "dict[str, Tensor]":
         import torch
@@ -98,8 +94,78 @@ class Encoded:
         }
 
 
+@dataclass(frozen=True, kw_only=True)
+class Lesson:
+    """What the models of one pass learn from.
+
+    Parameters
+    ----------
+    table : Table
+        All n records.
+    masks : array of bool, shape (M, n)
+        Members of each model.
+    seeds : array of int, shape (M,)
+        Seed of each model.
+    targets : array of float, shape (n, c) or (M, n, c), optional
+        Class probabilities, or quantities in a single column, that are learned in place of the table's target.
+    """
+
+    table: Table
+    masks: NDArray[np.bool_]
+    seeds: NDArray[np.int64]
+    targets: NDArray[np.floating[Any]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.masks)
+
+    def part(self, models: slice) -> "Lesson":
+        """Return the lesson of some of the models."""
+        targets = self.targets
+        if targets is not None and targets.ndim == 3:
+            targets = targets[models]
+        return replace(
+            self, masks=self.masks[models], seeds=self.seeds[models], targets=targets
+        )
+
+    @classmethod
+    def of_one(
+        cls, table: Table, seed: int, targets: NDArray[np.floating[Any]] | None = None
+    ) -> "Lesson":
+        """Return the lesson of a single model that is trained on all records."""
+        everyone = np.ones((1, len(table)), dtype=bool)
+        return cls(table=table, masks=everyone, seeds=np.array([seed]), targets=targets)
+
+    def probabilities(self) -> NDArray[np.float32]:
+        """Return the class probabilities that are learned: the targets, or one-hot classes of the table."""
+        if self.targets is None:
+            return one_hot(self.table)
+        return np.asarray(self.targets, dtype=np.float32)
+
+    def scales(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the mean and standard deviation of a quantity over each model's members, both of shape (M,).
+
+        If all members have the same value, the deviation is 1.
+        """
+        values = self._quantities()
+        members = [own[mask] for own, mask in zip(values, self.masks, strict=True)]
+        scales = np.array([own.std() for own in members])
+        centres = np.array([own.mean() for own in members])
+        return centres, np.where(scales > 0, scales, 1.0)
+
+    def standardised(self) -> NDArray[np.float32]:
+        """Return a quantity as each model learns it, with mean 0 and variance 1 over its members, (M, n, 1)."""
+        centres, scales = self.scales()
+        values = (self._quantities() - centres[:, None]) / scales[:, None]
+        return values[..., None].astype(np.float32)
+
+    def _quantities(self) -> NDArray[np.float64]:
+        """Return the quantity that each model learns, (M, n)."""
+        values = self.table.target if self.targets is None else self.targets[..., 0]
+        return np.broadcast_to(np.asarray(values, dtype=np.float64), self.masks.shape)
+
+
 class Stackable(PlainTrainer, Generic[Models]):
-    """What trainers of networks share: they train one model, or several in one pass."""
+    """What trainers of networks share: they train one model, or several in one pass, on labels or on soft targets."""
 
     def train_many(
         self,
@@ -114,6 +180,34 @@ class Stackable(PlainTrainer, Generic[Models]):
         The models are trained in one pass, or in several if they do not fit into the memory (in gigabytes), or one
         by one if they cannot be stacked.
         """
+        return self._train_lesson(Lesson(table=table, masks=masks, seeds=seeds), memory)
+
+    def student(self) -> Student:
+        """Return the trainer itself: cross-entropy takes any class probabilities, and squared error any quantity."""
+        return self
+
+    def train_many_on(
+        self,
+        table: Table,
+        masks: NDArray[np.bool_],
+        targets: NDArray[np.floating[Any]],
+        seeds: NDArray[np.int64],
+        *,
+        memory: float,
+    ) -> NDArray[Any]:
+        """Return the answers of one model per mask, trained on targets in place of labels; see :class:`reticent.product.Student`."""
+        lesson = Lesson(table=table, masks=masks, seeds=seeds, targets=targets)
+        return self._train_lesson(lesson, memory)
+
+    @abstractmethod
+    def train_on(
+        self, table: Table, targets: NDArray[np.floating[Any]], *, seed: int
+    ) -> Any:
+        """Return a product trained on targets in place of labels; see :class:`reticent.product.Student`."""
+
+    def _train_lesson(self, lesson: Lesson, memory: float) -> NDArray[Any]:
+        """Return the answers of all models of a lesson, in as many passes as the memory asks for."""
+        table, masks, seeds = lesson.table, lesson.masks, lesson.seeds
         must_fit(table, masks, seeds)
         self._must_predict_target_of(table)
         need_torch()
@@ -121,24 +215,21 @@ class Stackable(PlainTrainer, Generic[Models]):
         size = fitting_size(len(masks), each=each, memory=memory)
         return np.concatenate(
             [
-                self._answer(
-                    table, masks[start : start + size], seeds[start : start + size]
-                )
+                self._answer(lesson.part(slice(start, start + size)))
                 for start in range(0, len(masks), size)
             ]
         )
 
-    def _answer(
-        self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
-    ) -> NDArray[Any]:
+    def _answer(self, lesson: Lesson) -> NDArray[Any]:
         """Return the answers of the models of one pass, (M, n, c)."""
-        encoded = self._encode(table, masks, seeds)
+        table = lesson.table
+        encoded = self._encode(table, lesson.masks, lesson.seeds)
         answers = np.empty(
-            (len(masks), len(table), len(table.classes)), dtype=np.float32
+            (len(lesson), len(table), len(table.classes)), dtype=np.float32
         )
         with one_torch_thread():
-            models = self._fit(encoded, table, masks, [int(seed) for seed in seeds])
-            for k in range(len(masks)):
+            models = self._fit(encoded, lesson)
+            for k in range(len(lesson)):
                 answers[k] = _answers(
                     models.of(k).probabilities,
                     encoded.matrix,
@@ -155,14 +246,13 @@ class Stackable(PlainTrainer, Generic[Models]):
                 f"reticent.Network(quantity={table.is_quantity})."
             )
 
-    def _trained(self, table: Table, seed: int) -> tuple[Encoded, Models]:
-        """Return a model trained on all records, after what it sees of them."""
+    def _trained(self, lesson: Lesson) -> tuple[Encoded, Models]:
+        """Return the model of a lesson of one model, after what it sees of the records."""
         need_torch()
-        self._must_predict_target_of(table)
-        everyone = np.ones((1, len(table)), dtype=bool)
-        encoded = self._encode(table, everyone, np.array([seed]))
+        self._must_predict_target_of(lesson.table)
+        encoded = self._encode(lesson.table, lesson.masks, lesson.seeds)
         with one_torch_thread():
-            return encoded, self._fit(encoded, table, everyone, [seed])
+            return encoded, self._fit(encoded, lesson)
 
     def _encode(
         self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
@@ -183,9 +273,7 @@ class Stackable(PlainTrainer, Generic[Models]):
         """Return the bytes that one more model adds to a pass."""
 
     @abstractmethod
-    def _fit(
-        self, encoded: Encoded, table: Table, masks: NDArray[np.bool_], seeds: list[int]
-    ) -> Models:
+    def _fit(self, encoded: Encoded, lesson: Lesson) -> Models:
         """Return trained models, one per mask."""
 
 
@@ -228,27 +316,34 @@ class NetworkTrainer(Stackable["Networks"]):
 
     def train(self, table: Table, *, seed: int) -> NetworkProduct:
         """Return a network trained on all records of a table."""
-        encoded, networks = self._trained(table, seed)
-        product = network_product(encoded, networks, table)
+        return self._product_of(Lesson.of_one(table, seed))
+
+    def train_on(
+        self, table: Table, targets: NDArray[np.floating[Any]], *, seed: int
+    ) -> NetworkProduct:
+        """Return a network trained on targets in place of labels."""
+        return self._product_of(Lesson.of_one(table, seed, targets))
+
+    def _product_of(self, lesson: Lesson) -> NetworkProduct:
+        encoded, networks = self._trained(lesson)
+        product = network_product(encoded, networks, lesson.table)
         if not self.quantity:
             return product
-        centre, scale = target_scales(table, np.ones((1, len(table)), dtype=bool))
+        centre, scale = lesson.scales()
         return replace(
             product, target_centre=float(centre[0]), target_scale=float(scale[0])
         )
 
-    def _answer(
-        self, table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64]
-    ) -> NDArray[Any]:
+    def _answer(self, lesson: Lesson) -> NDArray[Any]:
         """Return the answers of the models of one pass, (M, n, c), or (M, n, 1) for a quantity."""
         if not self.quantity:
-            return super()._answer(table, masks, seeds)
-        encoded = self._encode(table, masks, seeds)
-        centres, scales = target_scales(table, masks)
-        answers = np.empty((len(masks), len(table), 1))
+            return super()._answer(lesson)
+        encoded = self._encode(lesson.table, lesson.masks, lesson.seeds)
+        centres, scales = lesson.scales()
+        answers = np.empty((len(lesson), len(lesson.table), 1))
         with one_torch_thread():
-            models = self._fit(encoded, table, masks, [int(seed) for seed in seeds])
-            for k in range(len(masks)):
+            models = self._fit(encoded, lesson)
+            for k in range(len(lesson)):
                 values = _answers(
                     models.of(k).values,
                     encoded.matrix,
@@ -266,7 +361,13 @@ class NetworkTrainer(Stackable["Networks"]):
         parameters = sum(
             (below + 1) * above for below, above in itertools.pairwise(sizes)
         )
-        dropped = sum(self.network.hidden) * len(table) if self.network.dropout else 0
+        dropped = len(table) * sum(
+            width
+            for width, share in zip(
+                self.network.hidden, self.network.dropouts, strict=True
+            )
+            if share
+        )
         return 4 * (
             # Parameters, gradients and the optimiser's memories; activations and deltas; the batch before
             # and after it is standardised; what dropout keeps; the answers.
@@ -277,13 +378,11 @@ class NetworkTrainer(Stackable["Networks"]):
             + len(table) * classes
         )
 
-    def _fit(
-        self, encoded: Encoded, table: Table, masks: NDArray[np.bool_], seeds: list[int]
-    ) -> "Networks":
+    def _fit(self, encoded: Encoded, lesson: Lesson) -> "Networks":
         from reticent.train.engine import train_networks
 
-        targets = standardised(table, masks) if self.quantity else one_hot(table)
-        return train_networks(encoded.cohort(targets, masks, seeds), self.network)
+        targets = lesson.standardised() if self.quantity else lesson.probabilities()
+        return train_networks(encoded.cohort(targets, lesson), self.network)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,7 +433,14 @@ class ModuleTrainer(Stackable["Modules"]):
         If modules of this kind cannot be stacked, the product's warnings say so and why, because
         a pool of them takes longer.
         """
-        encoded, modules = self._trained(table, seed)
+        encoded, modules = self._trained(Lesson.of_one(table, seed))
+        return module_product(encoded, modules, table)
+
+    def train_on(
+        self, table: Table, targets: NDArray[np.floating[Any]], *, seed: int
+    ) -> ModuleProduct:
+        """Return a module trained on targets in place of labels."""
+        encoded, modules = self._trained(Lesson.of_one(table, seed, targets))
         return module_product(encoded, modules, table)
 
     def must_be_storable(self, table: Table) -> None:
@@ -385,12 +491,10 @@ class ModuleTrainer(Stackable["Modules"]):
             + len(table) * len(table.classes)
         )
 
-    def _fit(
-        self, encoded: Encoded, table: Table, masks: NDArray[np.bool_], seeds: list[int]
-    ) -> "Modules":
+    def _fit(self, encoded: Encoded, lesson: Lesson) -> "Modules":
         from reticent.train.modules import train_modules
 
-        cohort = encoded.cohort(one_hot(table), masks, seeds)
+        cohort = encoded.cohort(lesson.probabilities(), lesson)
         with as_trainer_failure(self.recipe):
             return train_modules(self._maker(cohort), cohort, self.training)
 
@@ -456,26 +560,6 @@ def one_hot(table: Table) -> NDArray[np.float32]:
     """Return the classes of records as one-hot probabilities."""
     identity = np.eye(len(table.classes), dtype=np.float32)
     return np.asarray(identity[table.target], dtype=np.float32)
-
-
-def target_scales(
-    table: Table, masks: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the mean and standard deviation of a quantity over each model's members, both of shape (M,).
-
-    If all members have the same value, the deviation is 1.
-    """
-    members = [table.target[mask] for mask in masks]
-    scales = np.array([values.std() for values in members])
-    centres = np.array([values.mean() for values in members])
-    return centres, np.where(scales > 0, scales, 1.0)
-
-
-def standardised(table: Table, masks: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Return a quantity as each model learns it, with mean 0 and variance 1 over its members, (M, n, 1)."""
-    centres, scales = target_scales(table, masks)
-    values = (table.target - centres[:, None]) / scales[:, None]
-    return values[..., None].astype(np.float32)
 
 
 def need_torch() -> None:

@@ -174,8 +174,8 @@ class Network:
         How weights follow gradients.
     l2 : float
         Weight decay: ``l2 W`` is added to the gradient of weights, not of biases.
-    dropout : float
-        Share of hidden units switched off per step, in [0, 1).
+    dropout : float or tuple of float
+        Share of hidden units switched off per step, in [0, 1): one for all hidden layers, or one for each.
     activation : str
         Activation function of the hidden units: ``"relu"`` or ``"tanh"``.
     quantity : bool
@@ -188,7 +188,7 @@ class Network:
     batch: int = 128
     optimiser: SGD | Adam = SGD()
     l2: float = 0.0
-    dropout: float = 0.0
+    dropout: float | tuple[float, ...] = 0.0
     activation: str = "relu"
     quantity: bool = False
 
@@ -198,7 +198,13 @@ class Network:
             raise InvalidInput(
                 f"epochs ({self.epochs}), batch ({self.batch}) and widths {self.hidden} must be at least 1."
             )
-        if not 0 <= self.dropout < 1 or self.l2 < 0:
+        if isinstance(self.dropout, list | tuple):
+            object.__setattr__(self, "dropout", tuple(self.dropout))
+        if len(self.dropouts) != len(self.hidden):
+            raise InvalidInput(
+                f"dropout has {len(self.dropouts)} shares for {len(self.hidden)} hidden layers; give one share, or one per hidden layer."
+            )
+        if not all(0 <= share < 1 for share in self.dropouts) or self.l2 < 0:
             raise InvalidInput(
                 f"dropout must be in [0, 1) and l2 at least 0, got {self.dropout} and {self.l2}."
             )
@@ -206,6 +212,13 @@ class Network:
             raise InvalidInput(
                 f"the activation {self.activation!r} is not known; use 'relu' or 'tanh'."
             )
+
+    @property
+    def dropouts(self) -> tuple[float, ...]:
+        """Share of units that are switched off in each hidden layer."""
+        if isinstance(self.dropout, tuple):
+            return self.dropout
+        return (self.dropout,) * len(self.hidden)
 
 
 def fitting_batch(rows: int) -> int:
@@ -338,7 +351,11 @@ class Private:
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateNetwork(Private, Network):
-    """The recipe of a multilayer perceptron trained with differential privacy."""
+    """The recipe of a multilayer perceptron trained with differential privacy.
+
+    Dropout is allowed: what is switched off for a record depends on the seed, the step and the record's place in the table, never on
+    what a record holds or on who else takes part, so that the clipped gradient of one record still bounds its influence.
+    """
 
     epochs: int = 20
     batch: int = 256
@@ -352,11 +369,6 @@ class PrivateNetwork(Private, Network):
             raise InvalidInput(
                 "quantity is True, but private networks can only predict classes; divide the target into classes, or train a "
                 "Network, which has no guarantee."
-            )
-        if self.dropout:
-            raise InvalidInput(
-                f"dropout must be 0 in a private training, got {self.dropout}: one record would change what is dropped for "
-                "others, and the noise already regularises."
             )
 
     def sizes(self, inputs: int, classes: int) -> tuple[int, ...]:

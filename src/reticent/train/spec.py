@@ -13,7 +13,12 @@ from reticent.train._estimators import full_name, is_fitted, look_up
 from reticent.train._own_code import OwnCode
 from reticent.train._plain import WrappedTrainer
 from reticent.train.adapted import AdaptedModuleTrainer
-from reticent.train.models import EstimatorTrainer, first_line, wants_raw_columns
+from reticent.train.models import (
+    EstimatorTrainer,
+    describe,
+    first_line,
+    wants_raw_columns,
+)
 from reticent.train.networks import (
     ModuleTrainer,
     NetworkTrainer,
@@ -30,6 +35,14 @@ from reticent.train.recipes import (
     PrivateModule,
     PrivateNetwork,
 )
+from reticent.train.soft.recipes import (
+    PerRecord,
+    RepairedLabels,
+    SoftLabels,
+    Taught,
+    Validated,
+)
+from reticent.train.soft.trainer import SoftLabelTrainer
 
 __all__ = [
     "parse_claimed",
@@ -51,6 +64,7 @@ _CAPABILITIES = (
     "watching",
     "parameters",
     "prepares",
+    "student",
 )
 
 
@@ -102,7 +116,7 @@ def parse_trainer(text: str, *, preprocess: bool = True) -> Trainer:
         text = _with_full_names(text) if is_call else full_name(text, _RECIPES)
         make = _FromCall(text if is_call else text + "()")
     thing = make()
-    of_recipe = _trainer_of_recipe(thing, text)
+    of_recipe = _trainer_of_recipe(thing, text, preprocess=preprocess)
     if of_recipe is not None:
         return of_recipe
     if not hasattr(thing, "fit"):
@@ -232,7 +246,7 @@ def trainer_of(thing: object, *, preprocess: bool = True) -> Trainer:
     """
     if isinstance(thing, str):
         return parse_trainer(thing, preprocess=preprocess)
-    of_recipe = _trainer_of_recipe(thing, None)
+    of_recipe = _trainer_of_recipe(thing, None, preprocess=preprocess)
     if of_recipe is not None:
         return of_recipe
     if isinstance(thing, type):
@@ -288,8 +302,18 @@ def private_trainer_of(
     )
 
 
-def _trainer_of_recipe(recipe: object, text: str | None) -> Trainer | None:
+def _trainer_of_recipe(
+    recipe: object, text: str | None, *, preprocess: bool = True
+) -> Trainer | None:
     """Return the trainer of a recipe of this package, or None for anything else."""
+    if isinstance(recipe, Taught):
+        inner = trainer_of(recipe.trainer, preprocess=preprocess)
+        teacher = inner
+        if recipe.teacher is not None:
+            teacher = trainer_of(recipe.teacher, preprocess=preprocess)
+        return SoftLabelTrainer(
+            soft=recipe, inner=inner, teacher=teacher, recipe=text or spell(recipe)
+        )
     if isinstance(recipe, PrivateNetwork):
         return PrivateNetworkTrainer(network=recipe, recipe=text or spell(recipe))
     if isinstance(recipe, Network):
@@ -405,6 +429,7 @@ _RECIPES = {
     f"reticent.{recipe.__name__}": recipe
     for recipe in (
         *(Network, Module, PrivateNetwork, PrivateModule, AdaptedModule, SGD, Adam),
+        *(SoftLabels, RepairedLabels, PerRecord, Validated),
         *(getattr(private, name) for name in _CLIPPINGS),
     )
 }
@@ -429,6 +454,10 @@ def spell(recipe: object) -> str:
     >>> spell(PrivateNetwork(hidden=(16,), noise_multiplier=1.5, optimiser=SGD(rate=2.0)))
     'reticent.PrivateNetwork(hidden=(16,), optimiser=reticent.SGD(rate=2.0), noise_multiplier=1.5)'
     """
+    if isinstance(recipe, Trainer):
+        return recipe.recipe if "(" in recipe.recipe else repr(recipe.recipe)
+    if hasattr(recipe, "get_params") and not isinstance(recipe, type):
+        return describe(recipe)
     if not is_dataclass(recipe) or isinstance(recipe, type):
         return repr(recipe)
     changed = [

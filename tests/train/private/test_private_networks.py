@@ -504,7 +504,7 @@ def test_rounding_stays_within_the_margin(seed):
         ({"noise_multiplier": 0.0}, "noise"),
         ({"noise_multiplier": math.nan}, "noise"),
         ({"noise": "weak"}, "secret"),
-        ({"dropout": 0.5}, "dropout"),
+        ({"dropout": 1.0}, "dropout"),
         ({"activation": "sin"}, "activation"),
     ],
 )

@@ -15,8 +15,15 @@ import torch
 from torch import Tensor
 
 from reticent.errors import InvalidInput
-from reticent.train.engine import Networks, backward, forward, stacked_parameters
+from reticent.train.engine import (
+    Kept,
+    Networks,
+    backward,
+    forward,
+    stacked_parameters,
+)
 from reticent.train.private.clipping import PerLayer, Scaling
+from reticent.train.private.dropout import dropout_keys, kept_units
 from reticent.train.private.randomness import (
     Batch,
     Randomness,
@@ -80,6 +87,9 @@ def train_privately(
     )
     if randomness is None:
         randomness = randomness_of(recipe, cohort.seeds)
+    keys = dropout_keys(cohort.seeds, secret=randomness.secret)
+    # A member's place among the members, so that a model of a pool has the masks that it has alone.
+    places = torch.from_numpy(cohort.masks.cumsum(1) - 1)
     steps = max(course.steps for course in courses)
     batches = randomness.batches(
         members,
@@ -91,7 +101,8 @@ def train_privately(
         active = None
         if any(course.steps <= done for course in courses):
             active = torch.tensor([done < course.steps for course in courses])
-        gradients = gradients_of_batch(weights, biases, view, batch, recipe)
+        kept = kept_units(recipe, keys, done, places.gather(1, batch.index))
+        gradients = gradients_of_batch(weights, biases, view, batch, recipe, kept)
         sums = follower.sums(gradients, batch.present)
         follower.follow([s for layer in sums for s in layer], randomness, active)
         if tell is not None:
@@ -213,10 +224,11 @@ def gradients_of_batch(
     view: View,
     batch: Batch,
     recipe: PrivateNetwork,
+    kept: Kept | None = None,
 ) -> Sequence[Sequence[Piece]]:
-    """Return the gradients of every layer's weights and biases for every record of a batch."""
+    """Return the gradients of every layer's weights and biases for every record of a batch, given what dropout keeps."""
     x, y = view.batch(batch.index)
-    activations = forward(weights, biases, x.transpose(1, 2), recipe.activation)
+    activations = forward(weights, biases, x.transpose(1, 2), recipe.activation, kept)
     delta = torch.softmax(activations.pop(), 1).sub_(y.transpose(1, 2))
     lengths = view.lengths(batch.index)
     return [
@@ -224,5 +236,5 @@ def gradients_of_batch(
             Outer(above=above, below=below, lengths=None if layer else lengths),
             Column(above=above),
         )
-        for layer, above, below in backward(weights, activations, delta, None, recipe)
+        for layer, above, below in backward(weights, activations, delta, kept, recipe)
     ][::-1]

@@ -39,6 +39,7 @@ __all__ = [
     "SecretRandomness",
     "SeededRandomness",
     "margin",
+    "mixed_seed",
     "normal_filler",
 ]
 
@@ -252,14 +253,14 @@ def _grid(bound: float, parameters: int) -> float:
     return float(2.0 ** math.floor(math.log2(1e-5 * bound / math.sqrt(parameters))))
 
 
-def _mixed(seed: int, stream: int) -> int:
+def mixed_seed(seed: int, stream: int) -> int:
     """Return a different seed for each stream of a seed."""
     state = np.random.SeedSequence([int(seed), stream]).generate_state(1, np.uint64)
     return int(state[0]) >> 1  # 63 bits, because PyTorch takes a signed integer
 
 
 def _generator(seed: int, stream: int) -> torch.Generator:
-    return torch.Generator().manual_seed(_mixed(seed, stream))
+    return torch.Generator().manual_seed(mixed_seed(seed, stream))
 
 
 def normal_filler(seed: int) -> Callable[[Tensor], object]:
@@ -269,7 +270,7 @@ def normal_filler(seed: int) -> Callable[[Tensor], object]:
     except ImportError:
         generator = _generator(seed, 2)
         return lambda place: place.normal_(generator=generator)
-    state = new_state(_mixed(seed, 2))
+    state = new_state(mixed_seed(seed, 2))
     return lambda place: fill_normal(place.view(-1).numpy(), state)
 
 

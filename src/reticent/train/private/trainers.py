@@ -25,6 +25,7 @@ from reticent.run import Content, Serial, Workers, code_of, content_of
 from reticent.train.memory import one_torch_thread
 from reticent.train.networks import (
     Encoded,
+    Lesson,
     Models,
     ModuleTrainer,
     NetworkTrainer,
@@ -122,10 +123,19 @@ class _Private(Stackable[Models]):
         clipping = code_of(type(self.private.clipping))
         return super().content() + clipping + content_of(digest)
 
+    def for_rows(self, rows: int) -> Self:
+        """Return the same training with a public number of rows, from which sampling rate and steps follow."""
+        return self._with(replace(self.private, rows=rows))
+
+    @abstractmethod
+    def _with(self, private: Any) -> Self:
+        """Return the trainer of another recipe of the same kind."""
+
     def _trained(
-        self, table: Table, seed: int, tell: Tell | None = None
+        self, lesson: Lesson, tell: Tell | None = None
     ) -> tuple[Encoded, Models]:
         need_torch()
+        table, seed = lesson.table, int(lesson.seeds[0])
         secret = self.private.noise == "secret"
         domain = self._domain(table, secure_generator() if secret else _seeded(seed))
         if domain.encoder.width == 0:
@@ -140,9 +150,8 @@ class _Private(Stackable[Models]):
                 for name in domain.unheard
             ),
         )
-        everyone = np.ones((1, len(table)), dtype=bool)
         with one_torch_thread():
-            return encoded, self._fit_with(encoded, table, everyone, [seed], tell=tell)
+            return encoded, self._fit_with(encoded, lesson, tell=tell)
 
     def watch(
         self,
@@ -254,18 +263,14 @@ class _Private(Stackable[Models]):
             scales=np.stack([scale for _, scale in pairs]),
         )
 
-    def _fit(
-        self, encoded: Encoded, table: Table, masks: NDArray[np.bool_], seeds: list[int]
-    ) -> Models:
-        return self._fit_with(encoded, table, masks, seeds, pooled=True)
+    def _fit(self, encoded: Encoded, lesson: Lesson) -> Models:
+        return self._fit_with(encoded, lesson, pooled=True)
 
     @abstractmethod
     def _fit_with(
         self,
         encoded: Encoded,
-        table: Table,
-        masks: NDArray[np.bool_],
-        seeds: list[int],
+        lesson: Lesson,
         *,
         tell: Tell | None = None,
         pooled: bool = False,
@@ -295,7 +300,10 @@ class PrivateNetworkTrainer(_Private["Networks"], NetworkTrainer):
 
     def unclipped(self) -> Self:
         """Return the same training without clipping: gradients of any length are left unchanged."""
-        return replace(self, network=replace(self.network, clipping=UNCLIPPED))
+        return self._with(replace(self.network, clipping=UNCLIPPED))
+
+    def _with(self, private: PrivateNetwork) -> Self:
+        return replace(self, network=private)
 
     def train(
         self, table: Table, *, seed: int, tell: Tell | None = None
@@ -311,15 +319,13 @@ class PrivateNetworkTrainer(_Private["Networks"], NetworkTrainer):
         tell : callable, optional
             Called with the number of completed steps.
         """
-        encoded, networks = self._trained(table, seed, tell)
+        encoded, networks = self._trained(Lesson.of_one(table, seed), tell)
         return network_product(encoded, networks, table)
 
     def _fit_with(
         self,
         encoded: Encoded,
-        table: Table,
-        masks: NDArray[np.bool_],
-        seeds: list[int],
+        lesson: Lesson,
         *,
         tell: Tell | None = None,
         pooled: bool = False,
@@ -331,7 +337,7 @@ class PrivateNetworkTrainer(_Private["Networks"], NetworkTrainer):
         # Only in pools, whose models never answer for other records, and only if all models see the same scale.
         rotate = pooled and recipe.domain is not None and rows < ROTATED * width
         return train_privately(
-            encoded.cohort(one_hot(table), masks, seeds),
+            encoded.cohort(lesson.probabilities(), lesson),
             recipe,
             rotate=rotate and can_rotate(recipe),
             tell=tell,
@@ -387,19 +393,20 @@ class PrivateModuleTrainer(_Private["Modules"], ModuleTrainer):
         tell : callable, optional
             Called with the number of completed steps.
         """
-        encoded, modules = self._trained(table, seed, tell)
+        encoded, modules = self._trained(Lesson.of_one(table, seed), tell)
         return module_product(encoded, modules, table)
 
     def unclipped(self) -> Self:
         """Return the same training without clipping: gradients of any length are left unchanged."""
-        return replace(self, training=replace(self.training, clipping=UNCLIPPED))
+        return self._with(replace(self.training, clipping=UNCLIPPED))
+
+    def _with(self, private: PrivateModule) -> Self:
+        return replace(self, training=private)
 
     def _fit_with(
         self,
         encoded: Encoded,
-        table: Table,
-        masks: NDArray[np.bool_],
-        seeds: list[int],
+        lesson: Lesson,
         *,
         tell: Tell | None = None,
         pooled: bool = False,
@@ -407,7 +414,7 @@ class PrivateModuleTrainer(_Private["Modules"], ModuleTrainer):
         from reticent.train.private.modules import train_modules_privately
 
         recipe = replace(self.training, noise="seeded") if pooled else self.training
-        cohort = encoded.cohort(one_hot(table), masks, seeds)
+        cohort = encoded.cohort(lesson.probabilities(), lesson)
         with as_trainer_failure(self.recipe):
             return train_modules_privately(
                 self._maker(cohort), cohort, recipe, tell=tell

@@ -30,6 +30,7 @@ from reticent.train.engine import stacked_parameters
 from reticent.train.losses import loss_of
 from reticent.train.modules import laid_out, wants_channels_last
 from reticent.train.private.clipping import Scaling
+from reticent.train.private.dropout import dropout_keys, kept_units
 from reticent.train.private.modules import (
     gradients_of_records,
     refuse_mixing,
@@ -344,6 +345,7 @@ class _Networks:
         sizes = [view.inputs.shape[1], *recipe.hidden, view.targets.shape[-1]]
         self._weights, self._biases = stacked_parameters(sizes, generators)
         self._view, self._recipe = view, recipe
+        self._keys, self._step = dropout_keys(seeds, secret=False), 0
         self._follower = Follower(
             list(zip(self._weights, self._biases, strict=True)),
             [recipe.l2, 0.0] * len(self._weights),
@@ -362,12 +364,15 @@ class _Networks:
 
     def _pieces(self, index: Tensor) -> Sequence[Sequence[Piece]]:
         batch = Batch(index=index, present=torch.ones_like(index, dtype=torch.bool))
+        # The masks of a record are those of the step, whether it is asked about alone or with others.
+        kept = kept_units(self._recipe, self._keys, self._step, index)
         return gradients_of_batch(
-            self._weights, self._biases, self._view, batch, self._recipe
+            self._weights, self._biases, self._view, batch, self._recipe, kept
         )
 
     def move(self, released: Tensor) -> None:
         self._follower.move(_parts(self._follower, released))
+        self._step += 1
 
 
 class _Module:

@@ -1,0 +1,238 @@
+"""Dropout in private training: masks belong to a record and a step, so the clip still bounds what a record can do."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
+
+from per_record import TREATMENTS, close, treated
+from test_private_networks import C, D, N, Told, data, everyone, recipe_with
+
+from reticent.account import Relation
+from reticent.data import builtin_table
+from reticent.errors import InvalidInput
+from reticent.testing import check_trainer
+from reticent.train import SGD, PrivateNetwork, trainer_of
+from reticent.train.engine import initial_parameters
+from reticent.train.private.clipping import Clip, sensitivity
+from reticent.train.private.dropout import dropout_keys, kept_units
+from reticent.train.private.networks import train_privately
+from reticent.train.private.randomness import margin
+from reticent.train.recipes import Network
+from reticent.train.stacking import Cohort
+
+ALARM = 1e-6  # false alarms of each statistical test
+HIDDEN = (5, 4)
+M64 = 2**64 - 1
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    torch.set_num_threads(1)
+
+
+def naive_hash(x):
+    """SplitMix64's finaliser, in Python's own integers."""
+    x &= M64
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & M64
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & M64
+    return x ^ (x >> 31)
+
+
+def naive_mask(key, step, record, unit, keep):
+    golden = 0x9E3779B97F4A7C15
+    of_step = naive_hash(key + golden * (step + 1))
+    of_record = naive_hash(of_step + golden * (record + 1))
+    bits = naive_hash(of_record + golden * (unit + 1))
+    return float((bits >> 40) < round(keep * 2**24)) / keep
+
+
+def masks_of(recipe, seed, step, records):
+    keys = dropout_keys([seed], secret=False)
+    return kept_units(recipe, keys, step, torch.tensor([records]))
+
+
+def test_masks_equal_those_of_plain_integers(seed):
+    recipe = recipe_with(hidden=HIDDEN, dropout=(0.25, 0.5))
+    key = int(dropout_keys([seed], secret=False)[0])
+    kept = masks_of(recipe, seed, 7, [3, 11, 39])
+    for column, record in enumerate([3, 11, 39]):
+        for unit in range(5):
+            naive = naive_mask(key, 7, record, unit, 0.75)
+            assert float(kept[0][0, unit, column]) == pytest.approx(naive)
+        for unit in range(4):
+            naive = naive_mask(key, 7, record, 5 + unit, 0.5)
+            assert float(kept[1][0, unit, column]) == pytest.approx(naive)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5])
+def test_the_stated_share_is_switched_off(share, seed):
+    recipe = recipe_with(hidden=(40,), dropout=share)
+    kept = [masks_of(recipe, seed, step, range(100))[0] for step in range(5)]
+    flat = torch.stack(kept) > 0
+    count, units = int((~flat).sum()), flat.numel()
+    low, high = stats.binom.ppf([ALARM / 2, 1 - ALARM / 2], units, share)
+    assert low <= count <= high
+    # The twin: another share by a tenth would be noticed.
+    wrong = stats.binom.ppf([ALARM / 2, 1 - ALARM / 2], units, 1.1 * share)
+    assert not wrong[0] <= count <= wrong[1]
+
+
+def test_masks_of_steps_records_and_units_are_unrelated(seed):
+    recipe = recipe_with(hidden=(64,), dropout=0.5)
+    one = masks_of(recipe, seed, 0, range(64))[0][0].numpy() > 0
+    other = masks_of(recipe, seed, 1, range(64))[0][0].numpy() > 0
+    cells = one.size
+    low, high = stats.binom.ppf([ALARM / 2, 1 - ALARM / 2], cells, 0.5)
+    for a, b in ((one, other), (one[:, :-1], one[:, 1:]), (one[:-1], one[1:])):
+        agree = int((a == b).sum()) + (cells - a.size) // 2
+        assert low <= agree <= high
+    same = masks_of(recipe, seed, 0, range(64))[0][0].numpy() > 0
+    assert not low <= int((one == same).sum()) <= high  # the twin: the same masks
+
+
+def test_the_mask_of_a_record_does_not_depend_on_who_is_beside_it(seed):
+    recipe = recipe_with(hidden=HIDDEN, dropout=0.3)
+    together = masks_of(recipe, seed, 2, [4, 9, 17, 30])
+    without = masks_of(recipe, seed, 2, [30, 9, 17])
+    order = [3, 1, 2]
+    for all_of, some in zip(together, without, strict=True):
+        assert torch.equal(all_of[:, :, order], some)
+
+    def drawn(records):  # the twin: masks drawn in the order of the batch
+        generator = torch.Generator().manual_seed(seed)
+        return torch.rand(len(records), 5, generator=generator).T < 0.7
+
+    assert not torch.equal(drawn([4, 9, 17, 30])[:, order], drawn([30, 9, 17]))
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("name", ["clip", "per layer", "tanh"])
+def test_step_equals_one_gradient_a_record_with_its_mask(name, activation, seed):
+    X, y = data(seed)
+    recipe = recipe_with(
+        hidden=HIDDEN,
+        dropout=(0.0, 0.4),
+        clipping=TREATMENTS[name],
+        batch=N,
+        epochs=1,
+        activation=activation,
+    )
+    told = Told(np.ones((1, N), dtype=bool))
+    cohort = Cohort(inputs=X, targets=y, masks=everyone(), seeds=[3])
+    train_privately(cohort, recipe, randomness=told)
+    generator = torch.Generator().manual_seed(3)
+    weights, biases = initial_parameters([D, *HIDDEN, C], generator)
+    parameters = [p.clone().requires_grad_() for p in (*weights, *biases)]
+    key = int(dropout_keys([3], secret=False)[0])
+    bend = torch.relu if activation == "relu" else torch.tanh
+    total, undropped = 0.0, 0.0
+    for record, (x, target) in enumerate(zip(X, y, strict=True)):
+        mask = [naive_mask(key, 0, record, 5 + unit, 0.6) for unit in range(4)]
+        for kept in (torch.tensor(mask)[:, None], torch.ones(4, 1)):
+            a = bend(parameters[0] @ x[:, None] + parameters[3])
+            a = bend(parameters[1] @ a + parameters[4]) * kept
+            logits = (parameters[2] @ a + parameters[5]).T
+            loss = torch.nn.functional.cross_entropy(logits, target[None])
+            slopes = torch.autograd.grad(loss, parameters)
+            layers = [
+                torch.cat([slopes[k].flatten(), slopes[3 + k].flatten()])
+                for k in range(3)
+            ]
+            share = treated(TREATMENTS[name], layers)
+            if kept.eq(1).all():
+                undropped = undropped + share
+            else:
+                total = total + share
+    assert close(told.queries[0] / (1 - margin(N)), total)
+    assert not close(told.queries[0], undropped, 1e-2)  # the twin: no masks
+
+
+def test_no_record_moves_a_sum_by_more_than_the_bound(seed):
+    """Replayed on two neighbours; a record that is far away and mislabelled takes part in every step."""
+    X, y = data(seed)
+    X[-1] = 50.0
+    recipe = recipe_with(
+        hidden=HIDDEN, dropout=0.4, clipping=Clip(norm=0.7), rows=N, batch=20, epochs=3
+    )
+    coins = np.random.default_rng(seed).random((6, N)) < 0.5
+    coins[:, -1] = True
+    present, absent = everyone(), everyone()
+    absent[0, -1] = False
+    first = Told(coins, noise=1.0)
+    train_privately(
+        Cohort(inputs=X, targets=y, masks=present, seeds=[1]), recipe, randomness=first
+    )
+    second = Told(coins, outputs=first.released)
+    train_privately(
+        Cohort(inputs=X, targets=y, masks=absent, seeds=[1]), recipe, randomness=second
+    )
+    bound = sensitivity(recipe.clipping, recipe.sizes(D, C), Relation.ADD_REMOVE)
+    moved = [
+        float((one - two).norm())
+        for one, two in zip(first.queries, second.queries, strict=True)
+    ]
+    assert max(moved) <= bound
+    assert max(moved) > 0.9 * bound  # the record does reach its bound
+
+
+def test_a_model_does_not_depend_on_the_grouping(seed):
+    X, y = data(seed)
+    masks = np.random.default_rng(seed).random((3, N)) < 0.6
+    recipe = recipe_with(hidden=HIDDEN, dropout=0.3, batch=8)
+    together = train_privately(
+        Cohort(inputs=X, targets=y, masks=masks, seeds=[1, 2, 3]), recipe
+    )
+    for k in range(3):
+        rows = torch.from_numpy(np.flatnonzero(masks[k]))
+        alone = train_privately(
+            Cohort(
+                inputs=X[rows],
+                targets=y[rows],
+                masks=everyone(len(rows)),
+                seeds=[k + 1],
+            ),
+            recipe,
+        )
+        assert torch.allclose(together.of(k).weights[1], alone.weights[1], atol=1e-5)
+    other = train_privately(
+        Cohort(inputs=X, targets=y, masks=masks, seeds=[1, 2, 3]),
+        recipe_with(hidden=HIDDEN, batch=8),
+    )
+    assert not torch.allclose(together.weights[1], other.weights[1], atol=1e-3)
+
+
+def test_secret_keys_are_never_the_same():
+    assert not torch.equal(
+        dropout_keys([1, 2], secret=True), dropout_keys([1, 2], secret=True)
+    )
+
+
+def test_a_private_trainer_with_dropout_keeps_the_contract():
+    recipe = PrivateNetwork(
+        hidden=(8, 8),
+        activation="tanh",
+        dropout=(0.0, 0.2),
+        epochs=15,
+        batch=64,
+        noise="seeded",
+        noise_multiplier=0.3,
+        domain_noise=2.0,
+        optimiser=SGD(rate=1.0),
+    )
+    table = builtin_table()
+    check_trainer(trainer_of(recipe), table)
+    # Masks are drawn beforehand, so dropout costs nothing and buys nothing.
+    without = PrivateNetwork(hidden=(8, 4), epochs=3, batch=64, noise_multiplier=0.5)
+    with_it = PrivateNetwork(
+        hidden=(8, 4), dropout=0.2, epochs=3, batch=64, noise_multiplier=0.5
+    )
+    epsilons = [trainer_of(r).guarantee(442).epsilon for r in (without, with_it)]
+    assert epsilons[0] == epsilons[1]
+
+
+@pytest.mark.parametrize("dropout", [(0.2,), (0.1, 0.2, 0.3), (0.1, 1.0), -0.1])
+def test_shares_that_do_not_fit_are_refused(dropout):
+    with pytest.raises(InvalidInput, match="dropout"):
+        Network(hidden=HIDDEN, dropout=dropout)
