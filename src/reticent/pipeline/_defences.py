@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from reticent.account import Budget, Relation
+from reticent.errors import InvalidSpec
 from reticent.pipeline._train import default_network
 from reticent.product import Trainer
 from reticent.train import (
@@ -101,7 +102,10 @@ def defences_around(model: object = None, *, rows: int) -> tuple[Candidate, ...]
     known = {trainer.recipe}
     for family, make in FAMILIES:
         for change, text in make(recipe, rows):
-            made = parse_trainer(text)
+            try:
+                made = parse_trainer(text)
+            except InvalidSpec:
+                continue  # a model that takes hard labels only has no such defence
             # A change that the model has already is not a defence of it.
             if made.recipe not in known:
                 known.add(made.recipe)
@@ -200,12 +204,51 @@ def _early_stopping(recipe: _Recipe, rows: int) -> Changes:
         return
 
 
+def _soft_labels(recipe: _Recipe, rows: int) -> Changes:
+    """Targets from teachers that never saw the record, moved towards its label."""
+    for alpha in (1.0, 0.5, 0.0):
+        yield f"alpha {alpha:g}", f"reticent.SoftLabels({recipe.text}, alpha={alpha})"
+
+
+def _soft_per_record(recipe: _Recipe, rows: int) -> Changes:
+    """Yield the same with an alpha for each record, by how much it would be remembered."""
+    yield "", f"reticent.SoftLabels({recipe.text}, alpha=reticent.PerRecord())"
+
+
+def _split_ensemble(recipe: _Recipe, rows: int) -> Changes:
+    """Yield the mean answer of models that never saw the record, distilled, in the manner of SELENA (Tang et al., arXiv:2110.08324)."""
+    yield "", f"reticent.SoftLabels({recipe.text}, alpha=0.0, mixture=True)"
+
+
+def _smoothing(recipe: _Recipe, rows: int) -> Changes:
+    """Ordinary label smoothing."""
+    if not recipe.quantity:
+        for share in (0.1, 0.3):
+            yield (
+                f"share {share:g}",
+                f"reticent.LabelSmoothing({recipe.text}, share={share})",
+            )
+
+
+def _distillation(recipe: _Recipe, rows: int) -> Changes:
+    """Yield a student of a teacher that saw the same records."""
+    if not recipe.quantity:
+        yield "", f"reticent.Distillation({recipe.text})"
+
+
 def _private(recipe: _Recipe, rows: int) -> Changes:
     """DP-SGD: a network with a proven guarantee, whatever the model was."""
     if recipe.quantity:
         return
     for epsilon in BUDGETS:
         yield f"epsilon {epsilon:g}", _private_recipe(epsilon, rows)
+
+
+def _private_soft(recipe: _Recipe, rows: int) -> Changes:
+    """DP-SGD with soft labels; the guarantee is that of teachers and student together."""
+    if not recipe.quantity:
+        loosest = _private_recipe(BUDGETS[-1], rows)
+        yield "", f"reticent.SoftLabels({loosest}, alpha=1.0, folds=5, repeats=2)"
 
 
 @cache
@@ -227,5 +270,11 @@ FAMILIES: tuple[tuple[str, Callable[[_Recipe, int], Changes]], ...] = (
     ("smaller model", _smaller_model),
     ("regularisation", _regularisation),
     ("early stopping", _early_stopping),
+    ("label smoothing", _smoothing),
+    ("distillation", _distillation),
+    ("soft labels", _soft_labels),
+    ("soft labels, alpha per record", _soft_per_record),
+    ("split ensemble", _split_ensemble),
     ("private training", _private),
+    ("private training, soft labels", _private_soft),
 )

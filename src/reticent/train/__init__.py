@@ -45,6 +45,7 @@ from reticent.train.remedies import (
     gentler_call,
     remedies_of_parameters,
 )
+from reticent.train.retaught import Distillation, LabelSmoothing
 from reticent.train.soft import (
     PerRecord,
     RepairedLabels,
@@ -66,7 +67,9 @@ __all__ = [
     "Adam",
     "AdaptedModule",
     "AdaptedModuleTrainer",
+    "Distillation",
     "EstimatorTrainer",
+    "LabelSmoothing",
     "Module",
     "ModuleTrainer",
     "Network",

@@ -35,6 +35,12 @@ from reticent.train.recipes import (
     PrivateModule,
     PrivateNetwork,
 )
+from reticent.train.retaught import (
+    Distillation,
+    LabelSmoothing,
+    Retaught,
+    RetaughtTrainer,
+)
 from reticent.train.soft.recipes import (
     PerRecord,
     RepairedLabels,
@@ -314,6 +320,9 @@ def _trainer_of_recipe(
         return SoftLabelTrainer(
             soft=recipe, inner=inner, teacher=teacher, recipe=text or spell(recipe)
         )
+    if isinstance(recipe, Retaught):
+        inner = trainer_of(recipe.trainer, preprocess=preprocess)
+        return RetaughtTrainer(how=recipe, inner=inner, recipe=text or spell(recipe))
     if isinstance(recipe, PrivateNetwork):
         return PrivateNetworkTrainer(network=recipe, recipe=text or spell(recipe))
     if isinstance(recipe, Network):
@@ -430,6 +439,7 @@ _RECIPES = {
     for recipe in (
         *(Network, Module, PrivateNetwork, PrivateModule, AdaptedModule, SGD, Adam),
         *(SoftLabels, RepairedLabels, PerRecord, Validated),
+        *(LabelSmoothing, Distillation),
         *(getattr(private, name) for name in _CLIPPINGS),
     )
 }
