@@ -236,6 +236,20 @@ def _distillation(recipe: _Recipe, rows: int) -> Changes:
         yield "", f"reticent.Distillation({recipe.text})"
 
 
+def _adversarial(recipe: _Recipe, rows: int) -> Changes:
+    """Yield the network trained against an attacker beside it."""
+    if not recipe.text.startswith("reticent.Network(") or recipe.quantity:
+        return
+    if recipe.number("dropout"):
+        return
+    for strength in (1.0, 3.0):
+        text = recipe.with_("strength", strength)
+        yield (
+            f"strength {strength:g}",
+            text.replace("Network(", "AdversarialNetwork(", 1),
+        )
+
+
 def _private(recipe: _Recipe, rows: int) -> Changes:
     """DP-SGD: a network with a proven guarantee, whatever the model was."""
     if recipe.quantity:
@@ -272,6 +286,7 @@ FAMILIES: tuple[tuple[str, Callable[[_Recipe, int], Changes]], ...] = (
     ("early stopping", _early_stopping),
     ("label smoothing", _smoothing),
     ("distillation", _distillation),
+    ("adversarial regularisation", _adversarial),
     ("soft labels", _soft_labels),
     ("soft labels, alpha per record", _soft_per_record),
     ("split ensemble", _split_ensemble),

@@ -4,6 +4,7 @@ from reticent._verb import make_callable
 from reticent.train._estimators import is_fitted
 from reticent.train._plain import PlainTrainer
 from reticent.train.adapted import AdaptedModuleTrainer
+from reticent.train.adversarial import AdversarialNetwork
 from reticent.train.many import train_many
 from reticent.train.models import EstimatorTrainer, standard_preprocessing
 from reticent.train.networks import (
@@ -67,6 +68,7 @@ __all__ = [
     "Adam",
     "AdaptedModule",
     "AdaptedModuleTrainer",
+    "AdversarialNetwork",
     "Distillation",
     "EstimatorTrainer",
     "LabelSmoothing",

@@ -13,6 +13,10 @@ from reticent.train._estimators import full_name, is_fitted, look_up
 from reticent.train._own_code import OwnCode
 from reticent.train._plain import WrappedTrainer
 from reticent.train.adapted import AdaptedModuleTrainer
+from reticent.train.adversarial import (
+    AdversarialNetwork,
+    AdversarialNetworkTrainer,
+)
 from reticent.train.models import (
     EstimatorTrainer,
     describe,
@@ -325,6 +329,8 @@ def _trainer_of_recipe(
         return RetaughtTrainer(how=recipe, inner=inner, recipe=text or spell(recipe))
     if isinstance(recipe, PrivateNetwork):
         return PrivateNetworkTrainer(network=recipe, recipe=text or spell(recipe))
+    if isinstance(recipe, AdversarialNetwork):
+        return AdversarialNetworkTrainer(network=recipe, recipe=text or spell(recipe))
     if isinstance(recipe, Network):
         return NetworkTrainer(network=recipe, recipe=text or spell(recipe))
     if not isinstance(recipe, Module):
@@ -439,7 +445,7 @@ _RECIPES = {
     for recipe in (
         *(Network, Module, PrivateNetwork, PrivateModule, AdaptedModule, SGD, Adam),
         *(SoftLabels, RepairedLabels, PerRecord, Validated),
-        *(LabelSmoothing, Distillation),
+        *(LabelSmoothing, Distillation, AdversarialNetwork),
         *(getattr(private, name) for name in _CLIPPINGS),
     )
 }
