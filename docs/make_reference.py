@@ -29,6 +29,7 @@ MODULES = (
     "reticent.attack.regression",
     "reticent.train",
     "reticent.train.private",
+    "reticent.train.soft",
     "reticent.pool",
     "reticent.product",
     "reticent.product.contents",

@@ -185,3 +185,60 @@ def test_a_module_with_batch_norm_is_refused(folder):
     assert done.returncode == 2
     assert "BatchNorm1d, which mixes the records of a batch" in done.stderr
     assert "use nn.GroupNorm or nn.LayerNorm" in done.stderr
+
+
+SOFT = "reticent.SoftLabels(reticent.{}(hidden=[4], epochs=1, batch=256), folds=2, repeats=2)"
+
+
+def test_soft_labels_are_trained_without_a_guarantee(folder):
+    trainer = SOFT.format("Network")
+    done = run(
+        "train", *TABLE, "--trainer", trainer, "--out", "soft", "--json", folder=folder
+    )
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    assert made["guarantee"] is None
+    assert made["accuracy"]["low"] < made["accuracy"]["value"]
+    saved = json.loads((folder / "soft" / "provenance.json").read_text())
+    assert saved["recipe"] == trainer
+    assert saved["claimed_epsilon"] is None
+    shown = run("train", *TABLE, "--trainer", trainer, "--out", "soft", folder=folder)
+    assert "Nothing is guaranteed" in shown.stdout
+
+
+def test_a_risk_sets_the_noise_of_teachers_and_student_together(folder):
+    trainer = SOFT.format("PrivateNetwork")
+    done = run(
+        *("train", *TABLE, "--trainer", trainer, "--epsilon", "4"),
+        *("--out", "soft-private", "--json"),
+        folder=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    assert made["guarantee"]["holds"]
+    assert 3.6 < made["guarantee"]["epsilon"] <= 4
+    assert "4 teachers, 2 of which" in made["guarantee"]["mechanism"]
+    assert "a person has up to 2" in made["guarantee"]["caveats"][0]
+    # One training with the same risk needs less noise than three of them.
+    alone = run(
+        *("train", *TABLE, "--trainer", "reticent.PrivateNetwork(hidden=[4], epochs=1, batch=256)"),
+        *("--epsilon", "4", "--out", "alone", "--json"),
+        folder=folder,
+    )  # fmt: skip
+    noise = [made["guarantee"]["noise_multiplier"] for made in (made, json.loads(alone.stdout))]  # fmt: skip
+    assert noise[0] > 1.2 * noise[1]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (["--trainer", SOFT.format("Network"), "--belief", "0.9"], "add noise"),
+        (["--trainer", "LogisticRegression()", "--belief", "0.9"], "adds no noise"),
+        (["--trainer", SOFT.format("Network"), "--hidden", "8"], "--hidden shapes"),
+        (["--trainer", "reticent.SoftLabels(KNeighborsClassifier())"], "hard labels"),
+    ],
+)
+def test_a_trainer_that_cannot_do_what_is_asked_is_refused(folder, asked, message):
+    done = run("train", *TABLE, *asked, "--out", "refused", folder=folder)
+    assert done.returncode == 2
+    assert message in done.stderr

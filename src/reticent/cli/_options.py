@@ -43,6 +43,9 @@ def argument(default: Any = ..., **settings: Any) -> Any:
     )
 
 
+DEFAULT_CLIPPING = "reticent.Clip(norm=1.0)"  # of `reticent train`
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableOptions:
     """The table and its columns, as typed."""
@@ -218,6 +221,11 @@ class TrainOptions:
 
     subject: TableOptions
     risk: RiskOptions
+    trainer: str | None = option(
+        None,
+        help='What is trained instead of a small network, such as "reticent.SoftLabels(reticent.Network(...), alpha=0.5)"; its noise is set '
+        "by the risk, or without a risk stays as stated.",
+    )
     hidden: str | None = option(
         None, help="Widths of hidden layers, such as 64,32; by default 32."
     )
@@ -232,7 +240,7 @@ class TrainOptions:
     rate: float | None = option(None, help="Learning rate; by default 1.")
     # Version 0.1 called it a treatment; scripts written for it keep working.
     clipping: str = option(
-        "reticent.Clip(norm=1.0)",
+        DEFAULT_CLIPPING,
         "--clipping",
         "--treatment",
         help="What bounds a record's gradient.",

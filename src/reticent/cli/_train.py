@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from reticent._codec import encode
 from reticent._json import write_json
 from reticent.cli._common import read_subject, tell_findings
-from reticent.cli._options import TrainOptions
+from reticent.cli._options import DEFAULT_CLIPPING, TrainOptions
 from reticent.data import BUILTIN_NAME, Table
 from reticent.errors import InvalidInput
 from reticent.pipeline import (
@@ -18,22 +18,34 @@ from reticent.pipeline import (
     divide,
     run_training,
 )
+from reticent.product import Trainer
 from reticent.report import Screen, TrainingSummary, print_training, terminal
-from reticent.train import SGD, PrivateNetwork, parse_clipping
+from reticent.train import SGD, PrivateNetwork, parse_clipping, parse_trainer
 
 __all__ = ["run"]
 
 
 def run(options: TrainOptions) -> int:
-    """Train a private network, save it, say what it guarantees; return the exit status."""
-    table = read_subject(options.subject)
+    """Train a product, save it, say what it guarantees; return the exit status."""
+    trainer = None if options.trainer is None else _named_trainer(options)
+    table = read_subject(
+        options.subject, quantity=trainer is not None and trainer.quantity
+    )
     plan = TrainPlan(
-        risk=Risk(**asdict(options.risk)),
-        recipe=_network(options, _rows(table, options)),
         everything=options.everything,
         divided_by=options.subject.divided_by,
         seed=options.seed,
     )
+    risk = Risk(**asdict(options.risk))
+    if trainer is None:
+        recipe = _network(options, _rows(table, options))
+        plan = replace(plan, risk=risk, recipe=recipe)
+    elif not risk.is_stated:
+        plan = replace(plan, trainer=trainer)
+    elif (watchable := trainer.watching()) is not None:
+        plan = replace(plan, risk=risk, recipe=watchable.private)
+    else:
+        plan = replace(plan, risk=risk, trainer=trainer)
     with terminal(quiet=options.json) as screen:
         # Working out the epsilon spent so far takes time, so it is done only if somebody reads it.
         progress = screen.tell if screen.watched else None
@@ -55,6 +67,27 @@ def run(options: TrainOptions) -> int:
     )
     print_training(summary, Screen())
     return 0
+
+
+def _named_trainer(options: TrainOptions) -> Trainer:
+    """Return the trainer that was named; options that shape the usual network say nothing about it."""
+    shaping = {
+        "--hidden": options.hidden,
+        "--epochs": options.epochs,
+        "--batch": options.batch,
+        "--rate": options.rate,
+        "--domain": options.domain,
+        "--seeded": options.seeded or None,
+        "--clipping": None
+        if options.clipping == DEFAULT_CLIPPING
+        else options.clipping,
+    }
+    typed = [name for name, value in shaping.items() if value is not None]
+    if typed:
+        raise InvalidInput(
+            f"{typed[0]} shapes the usual network, but --trainer names another one; write it as an argument of the trainer."
+        )
+    return parse_trainer(options.trainer or "")
 
 
 def _rows(table: Table, options: TrainOptions) -> int:

@@ -8,7 +8,7 @@ from reticent.errors import InvalidInput
 from reticent.pipeline._case import Case
 from reticent.pipeline._train import KEPT_ASIDE, largest_unit
 from reticent.product import Watchable
-from reticent.train import guarantee_of
+from reticent.train import SoftLabelTrainer, guarantee_of
 
 __all__ = ["Proven", "prove_again"]
 
@@ -59,20 +59,59 @@ def prove_again(stated: Guarantee, case: Case) -> Proven:
                 )
             stated_rows = watchable.private.rows
             if stated_rows is not None and stated_rows != members:
-                return Proven(
-                    by=f"the recipe is for a table of {stated_rows:,} rows, but {members:,} rows trained the product: it is not "
-                    "known to this audit how"
-                )
+                return _other_rows(stated_rows, members)
             return _proven(
                 _from_recipe(stated, watchable, case),
                 "privacy loss distribution of the recipe, worked out again",
             )
+        if isinstance(trainer, SoftLabelTrainer):
+            # A procedure of several trainings, which one noise, one sampling rate and one number of steps do not describe.
+            return _of_procedure(stated, trainer, case)
         return _proven(
             _from_numbers(stated),
             "privacy loss distribution of the noise, sampling and steps that are stated with it",
         )
     except InvalidInput as error:
         return Proven(by=f"it cannot be worked out: {str(error).rstrip('.')}")
+
+
+def _of_procedure(stated: Guarantee, trainer: SoftLabelTrainer, case: Case) -> Proven:
+    """Return what soft labels guarantee, teachers included, in the terms that are stated."""
+    members = len(case.split.defender)
+    for part in (trainer.inner, trainer.teacher):
+        watchable = part.watching()
+        rows = None if watchable is None else watchable.private.rows
+        if rows is not None and rows != members:
+            return _other_rows(rows, members)
+    _must_be_few(stated.steps)
+    again = trainer.guarantee_on(
+        members, _terms(stated), largest_unit=largest_unit(case.split.defender)
+    )
+    if again is None:
+        return Proven(by="the recipe adds no noise, or chooses its targets without it")
+    again = replace(again, public=(*again.public, KEPT_ASIDE))
+    if not stated.holds:
+        caveats = tuple(dict.fromkeys([*again.caveats, *stated.caveats]))
+        again = replace(again, holds=False, caveats=caveats)
+    return _proven(
+        again, "privacy loss distribution of the whole procedure, worked out again"
+    )
+
+
+def _other_rows(stated: int, members: int) -> Proven:
+    return Proven(
+        by=f"the recipe is for a table of {stated:,} rows, but {members:,} rows trained the product: it is not "
+        "known to this audit how"
+    )
+
+
+def _terms(stated: Guarantee) -> Terms:
+    return Terms(
+        delta=stated.delta,
+        relation=Relation(stated.relation),
+        prior=stated.prior,
+        fpr=stated.fpr,
+    )
 
 
 def _proven(again: Guarantee, by: str) -> Proven:
@@ -90,12 +129,7 @@ def _from_recipe(stated: Guarantee, watchable: Watchable, case: Case) -> Guarant
     again = guarantee_of(
         watchable.private,
         rows=rows,
-        terms=Terms(
-            delta=stated.delta,
-            relation=Relation(stated.relation),
-            prior=stated.prior,
-            fpr=stated.fpr,
-        ),
+        terms=_terms(stated),
         largest_unit=largest_unit(case.split.defender),
     )
     again = replace(again, public=(*again.public, KEPT_ASIDE))

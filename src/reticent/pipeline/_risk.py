@@ -54,6 +54,12 @@ class Risk:
     relation: str = "add/remove"
 
     @property
+    def is_stated(self) -> bool:
+        """Whether any of the four is limited."""
+        four = (self.belief, self.advantage, self.tpr, self.epsilon)
+        return any(limit is not None for limit in four)
+
+    @property
     def kind(self) -> str:
         """Which of the four is limited: ``"belief"``, ``"advantage"``, ``"tpr"`` or ``"epsilon"``."""
         return self._only()[0]

@@ -3,21 +3,24 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from reticent.account import Guarantee
+from reticent.account import Guarantee, Terms
 from reticent.data import Table
+from reticent.errors import InvalidInput
 from reticent.evidence import Estimate, clopper_pearson
 from reticent.pipeline._case import divide, train_seed
 from reticent.pipeline._input import must_be_writable, table_of
 from reticent.pipeline._risk import Risk
 from reticent.product import (
-    Predictor,
     Product,
     Provenance,
+    Trainer,
+    as_product,
     save_product,
     table_digest,
     versions,
@@ -26,11 +29,14 @@ from reticent.train import (
     SGD,
     PrivateModule,
     PrivateNetwork,
+    SoftLabelTrainer,
     fitting_batch,
     guarantee_of,
     private_trainer_of,
     spent,
+    trainer_of,
     with_noise_for,
+    with_noise_for_procedure,
 )
 
 __all__ = [
@@ -57,8 +63,11 @@ class TrainPlan:
 
     Parameters
     ----------
-    risk : Risk
-        What may be found out about a record.
+    risk : Risk, optional
+        What may be found out about a record; none to train a trainer as it stands.
+    trainer : Trainer, optional
+        What is trained in place of a recipe: as it stands, with the noise that it states or with none; or soft labels, whose noise
+        follows from the risk if there is one.
     recipe : PrivateNetwork or PrivateModule, optional
         Everything but the noise, which follows from the risk; by default a small network that fits the rows.
     everything : bool
@@ -69,7 +78,8 @@ class TrainPlan:
         Seed of the split and the first weights; of the noise only if the recipe says so.
     """
 
-    risk: Risk
+    risk: Risk | None = None
+    trainer: Trainer | None = None
     recipe: PrivateNetwork | PrivateModule | None = None
     everything: bool = False
     divided_by: str | None = None
@@ -84,8 +94,8 @@ class TrainedProduct:
     ----------
     product : Product
         What may be released.
-    guarantee : Guarantee
-        What holds for every record and every attack.
+    guarantee : Guarantee or None
+        What holds for every record and every attack; None if the training adds no noise.
     target : str
         The risk that was asked for, in words.
     rows : int
@@ -99,7 +109,7 @@ class TrainedProduct:
     """
 
     product: Product
-    guarantee: Guarantee
+    guarantee: Guarantee | None
     target: str
     rows: int
     accuracy: Estimate | None
@@ -119,7 +129,9 @@ class TrainedProduct:
     def __str__(self) -> str:
         guarantee = self.guarantee
         start = f"Trained on {self.rows:,} rows. "
-        if guarantee.holds:
+        if guarantee is None:
+            start += "Nothing is guaranteed: the training adds no noise."
+        elif guarantee.holds:
             start += (
                 f"Guaranteed: epsilon {guarantee.epsilon:.2f} at delta {guarantee.delta:.2g} ({guarantee.relation}), so that nobody becomes "
                 f"more than {100 * guarantee.belief:.0f} % sure that a record was used."
@@ -224,6 +236,12 @@ def run_training(
     progress : callable, optional
         Called with a stage's name, steps done, steps to do, and at times words on the epsilon spent so far.
     """
+    if plan.trainer is not None:
+        return _train_as_it_stands(table, plan, plan.trainer, out)
+    if plan.risk is None:
+        raise InvalidInput(
+            "neither a risk nor a trainer is given, so it is not known how much noise to add; say one risk, such as --belief 0.9."
+        )
     risk, relation = plan.risk, plan.risk.neighbours
     members, others = table, None
     if not plan.everything:
@@ -248,30 +266,102 @@ def run_training(
         terms=risk.terms(rows),
         largest_unit=largest_unit(members),
     )
-    if others is not None:
+    trained = _described(
+        table, plan, trainer.recipe, product, guarantee, members=members, others=others
+    )
+    trained = replace(trained, target=target.words)
+    if out is not None:
+        trained.save(out)
+    return trained
+
+
+def _train_as_it_stands(
+    table: Table, plan: TrainPlan, trainer: Trainer, out: Path | None
+) -> TrainedProduct:
+    """Train a product by a trainer, with the noise that it states, or that the risk asks for if it is soft labels."""
+    members, others = table, None
+    if not plan.everything:
+        split = divide(table, seed=plan.seed)
+        members, others = split.defender, split.reserved
+    rows = len(members)
+    words = "no risk was stated: the training is as its recipe says"
+    if plan.risk is not None:
+        trainer, words = (
+            _calibrated(trainer, plan.risk, rows),
+            plan.risk.target(rows).words,
+        )
+    if out is not None:
+        must_be_writable(out, private=True)
+        trainer.must_be_storable(members)
+    product = as_product(trainer.train(members, seed=train_seed(plan.seed)))
+    guarantee = trainer.guarantee(rows)
+    if isinstance(trainer, SoftLabelTrainer):
+        terms = (
+            Terms(delta=1 / (10 * rows)) if plan.risk is None else plan.risk.terms(rows)
+        )
+        guarantee = trainer.guarantee_on(
+            rows, terms, largest_unit=largest_unit(members)
+        )
+    trained = _described(
+        table, plan, trainer.recipe, product, guarantee, members=members, others=others
+    )
+    trained = replace(trained, target=words)
+    if out is not None:
+        trained.save(out)
+    return trained
+
+
+def _calibrated(trainer: Trainer, risk: Risk, rows: int) -> Trainer:
+    """Return soft labels with the noise that a risk asks for; any other trainer has none that could be set."""
+    if not isinstance(trainer, SoftLabelTrainer):
+        raise InvalidInput(
+            f"{trainer.recipe} adds no noise that could be set to keep a risk; name a reticent.PrivateNetwork(...), soft labels of one, or leave "
+            "the risk out: nothing is then guaranteed."
+        )
+    soft = with_noise_for_procedure(
+        trainer.soft,
+        risk.target(rows),
+        rows=rows,
+        delta=risk.delta_for(rows),
+        relation=risk.neighbours,
+    )
+    return trainer_of(soft)
+
+
+def _described(
+    table: Table,
+    plan: TrainPlan,
+    recipe: str,
+    product: Product,
+    guarantee: Guarantee | None,
+    *,
+    members: Table,
+    others: Table | None,
+) -> TrainedProduct:
+    """Return a product with what is guaranteed about it, what it is worth, and where it comes from."""
+    if others is not None and guarantee is not None:
         guarantee = replace(guarantee, public=(*guarantee.public, KEPT_ASIDE))
-    trained = TrainedProduct(
+    counted = others is not None and not table.is_quantity
+    holds = guarantee is not None and guarantee.holds
+    return TrainedProduct(
         product=product,
         guarantee=guarantee,
-        target=target.words,
-        rows=rows,
-        accuracy=None if others is None else _accuracy(product, others),
-        guessing=None if others is None else _guessing(others),
+        target="",
+        rows=len(members),
+        accuracy=_accuracy(product, others) if counted and others else None,
+        guessing=_guessing(others) if counted and others else None,
         provenance=Provenance(
-            recipe=trainer.recipe,
+            recipe=recipe,
             data_fingerprint=table_digest(table),
             # Without a part of its own for the audit, nobody can be called a non-member.
             seed=None if plan.everything else plan.seed,
             classes=table.classes,
             versions=versions(),
             split={"by": _divided_by(table, plan)},
-            claimed_epsilon=guarantee.epsilon if guarantee.holds else None,
+            claimed_epsilon=guarantee.epsilon if guarantee and holds else None,
             guarantee=guarantee,
         ),
     )
-    if out is not None:
-        trained.save(out)
-    return trained
 
 
 def default_network(rows: int) -> PrivateNetwork:
@@ -285,7 +375,7 @@ def default_network(rows: int) -> PrivateNetwork:
     )
 
 
-def _accuracy(product: Predictor, others: Table) -> Estimate:
+def _accuracy(product: Any, others: Table) -> Estimate:
     answers = product.predict_proba(others.features).argmax(axis=1)
     hits = int((answers == others.target).sum())
     return clopper_pearson(hits, len(others), level=LEVEL)
@@ -314,6 +404,7 @@ def _teller(
     plan: TrainPlan,
 ) -> Callable[[int], None]:
     """Return what shows steps done, and at some marks the epsilon spent so far."""
+    assert plan.risk is not None
     relation, steps = plan.risk.neighbours, recipe.course(rows).steps
     marks = {max(1, round(steps * k / MARKS)) for k in range(1, MARKS + 1)}
 

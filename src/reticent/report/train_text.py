@@ -1,5 +1,6 @@
 """What a private training guarantees and is worth, as text."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
@@ -28,8 +29,8 @@ class TrainingSummary:
         Rows that were trained on.
     target : str
         The risk that was accepted, in words.
-    guarantee : Guarantee
-        What holds for the product.
+    guarantee : Guarantee or None
+        What holds for the product; None if the training adds no noise.
     accuracy : Estimate or None
         Accuracy on rows that were held out, if there are any.
     guessing : float or None
@@ -45,7 +46,7 @@ class TrainingSummary:
     subject: str
     rows: int
     target: str
-    guarantee: Guarantee
+    guarantee: Guarantee | None
     accuracy: Estimate | None
     guessing: float | None
     warnings: tuple[str, ...]
@@ -56,21 +57,49 @@ class TrainingSummary:
 def print_training(summary: TrainingSummary, console: Console) -> None:
     """Print what was trained, what it guarantees, what it is worth, and what to do next."""
     guarantee, accuracy = summary.guarantee, summary.accuracy
+    holds = guarantee is not None and guarantee.holds
 
     def say(text: str, style: str = "") -> None:
         console.print(Padding(Text(text, style=style), (0, 2)))
 
     console.print()
-    head = (
-        "Trained with a guarantee" if guarantee.holds else "Trained without a guarantee"
-    )
+    head = "Trained with a guarantee" if holds else "Trained without a guarantee"
     console.print(
-        Text(head, style="bold" if guarantee.holds else "bold red").append(
+        Text(head, style="bold" if holds else "bold red").append(
             f"  {summary.subject}, {summary.rows:,} rows", style="not bold dim"
         )
     )
     console.print()
     say(f"Asked for: {summary.target}.")
+    if guarantee is None:
+        say(
+            "Nothing is guaranteed: the training adds no noise, so only an audit says what the product tells of its records.",
+            "yellow",
+        )
+    else:
+        _print_guarantee(guarantee, console, say)
+    console.print()
+    if accuracy is not None and summary.guessing is not None:
+        say(
+            f"Accuracy on rows it has not seen: {percent(accuracy.value)} [{percent(accuracy.low)}, {percent(accuracy.high)}]; "
+            f"always answering the most frequent class gives {percent(summary.guessing)}. These figures are exact counts over rows that were kept aside; the guarantee does not "
+            "cover them."
+        )
+    for warning in summary.warnings:
+        say(f"Note: {warning}.", "yellow")
+    console.print(Text(f"  Product: {summary.folder}"), soft_wrap=True)
+    if summary.audit is not None:
+        console.print(Text(f"  Put it to the test: {summary.audit}"), soft_wrap=True)
+    else:
+        say(
+            "All rows were used, so nobody is left to compare with: this product cannot be audited on this table."
+        )
+
+
+def _print_guarantee(
+    guarantee: Guarantee, console: Console, say: Callable[..., None]
+) -> None:
+    """Print a guarantee, what it rests on, and its equivalent statements."""
     say(guarantee_sentence(guarantee))
     for caveat in guarantee.caveats:
         say(f"Note: {caveat}.", "yellow")
@@ -89,19 +118,3 @@ def print_training(summary: TrainingSummary, console: Console) -> None:
     console.print(table)
     say(f"How: {guarantee.mechanism}.", "dim")
     say(f"Treated as public: {'; '.join(guarantee.public)}.", "dim")
-    console.print()
-    if accuracy is not None and summary.guessing is not None:
-        say(
-            f"Accuracy on rows it has not seen: {percent(accuracy.value)} [{percent(accuracy.low)}, {percent(accuracy.high)}]; "
-            f"always answering the most frequent class gives {percent(summary.guessing)}. These figures are exact counts over rows that were kept aside; the guarantee does not "
-            "cover them."
-        )
-    for warning in summary.warnings:
-        say(f"Note: {warning}.", "yellow")
-    console.print(Text(f"  Product: {summary.folder}"), soft_wrap=True)
-    if summary.audit is not None:
-        console.print(Text(f"  Put it to the test: {summary.audit}"), soft_wrap=True)
-    else:
-        say(
-            "All rows were used, so nobody is left to compare with: this product cannot be audited on this table."
-        )

@@ -53,6 +53,7 @@ from reticent.train.soft import (
     SoftLabels,
     SoftLabelTrainer,
     Validated,
+    with_noise_for_procedure,
 )
 from reticent.train.spec import (
     parse_claimed,
@@ -112,6 +113,7 @@ __all__ = [
     "train_many",
     "trainer_of",
     "with_noise_for",
+    "with_noise_for_procedure",
 ]
 
 make_callable(__name__, home="reticent.pipeline", verb="train")

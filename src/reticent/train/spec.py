@@ -146,7 +146,7 @@ def parse_trainer(text: str, *, preprocess: bool = True) -> Trainer:
 def parse_claimed(text: str) -> Trainer:
     """Return the trainer that a file beside a product describes: a stranger's text, which can start nothing.
 
-    Only private networks of reticent's own are made of it, by literal arguments: no module is imported, no class of a library is
+    Only private networks of reticent's own, alone or with soft labels, are made of it, by literal arguments: no module is imported, no class of a library is
     looked up, no file is read, and nothing is so large that it would fill the memory or the day. Whoever wants more names it
     themselves, for :func:`parse_trainer`.
 
@@ -169,47 +169,62 @@ def parse_claimed(text: str) -> Trainer:
     ...
     reticent.errors.InvalidSpec: the recipe ... is not run because a file says so...
     """
-    recipe = _claimed_recipe(text)
-    if recipe is None:
+    recipes = _claimed_recipes(text)
+    if not recipes:
         shown = text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"
         raise InvalidSpec(
             f"the recipe {shown!r} comes with the product and is not run because a file says so; {_NAME_IT}"
         )
-    if recipe.domain is not None:
-        raise InvalidSpec(
-            f"the recipe that comes with the product reads the file {recipe.domain!r}, which is not done because a file says so; "
-            f"{_NAME_IT}"
-        )
-    steps = recipe.epochs * max(1, (recipe.rows or 1) // recipe.batch)
-    units = sum(recipe.hidden)
+    for recipe, _ in recipes:
+        if recipe.domain is not None:
+            raise InvalidSpec(
+                f"the recipe that comes with the product reads the file {recipe.domain!r}, which is not done because a file says so; "
+                f"{_NAME_IT}"
+            )
+    steps = sum(
+        times * recipe.epochs * max(1, (recipe.rows or 1) // recipe.batch)
+        for recipe, times in recipes
+    )
+    units = sum(times * sum(recipe.hidden) for recipe, times in recipes)
     if steps > MOST_CLAIMED_STEPS or units > MOST_CLAIMED_UNITS:
         raise InvalidSpec(
             f"the recipe that comes with the product asks for {steps:,} steps and {units:,} hidden units, which is not done because a file "
             f"says so; {_NAME_IT}"
         )
-    return PrivateNetworkTrainer(network=recipe, recipe=text.strip())
+    trainer = _trainer_of_recipe(_FromCall(text.strip())(), text.strip())
+    assert trainer is not None
+    return trainer
 
 
-def _claimed_recipe(text: str) -> PrivateNetwork | None:
-    """Return the private network that a stranger's text describes; None if it describes anything else."""
+def _claimed_recipes(text: str) -> list[tuple[PrivateNetwork, int]]:
+    """Return the private networks that a stranger's text describes, each with how often it is trained; nothing for anything else."""
     try:
         tree = ast.parse(text.strip(), mode="eval")
         names = {_dotted(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
         if not names <= _CLAIMABLE:
-            return None
+            return []
         recipe = _build(tree.body)
+        recipes = [(recipe, 1)]
+        if isinstance(recipe, SoftLabels):
+            if not _is_typed(recipe, but=("trainer", "teacher")):
+                return []
+            teacher = recipe.trainer if recipe.teacher is None else recipe.teacher
+            recipes = [(recipe.trainer, 1), (teacher, recipe.teachers * recipe.passes)]
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
-        return None
-    is_one = isinstance(recipe, PrivateNetwork) and _is_typed(recipe)
-    return recipe if is_one else None
+        return []
+    claimed = all(
+        isinstance(one, PrivateNetwork) and _is_typed(one) for one, _ in recipes
+    )
+    return recipes if claimed else []
 
 
-def _is_typed(recipe: Any) -> bool:
-    """Return whether every parameter of a recipe is of its type, which Python itself does not check."""
+def _is_typed(recipe: Any, *, but: tuple[str, ...] = ()) -> bool:
+    """Return whether every parameter of a recipe, but those named, is of its type, which Python itself does not check."""
     hints = get_type_hints(type(recipe))
     return all(
         _is_a(getattr(recipe, field.name), hints[field.name])
         for field in fields(recipe)
+        if field.name not in but
     )
 
 
@@ -453,7 +468,15 @@ _RECIPES = {
 
 # What a description may name that nobody vouches for: these classes hold numbers and words.
 _CLAIMABLE = {
-    f"reticent.{name}" for name in ("PrivateNetwork", "SGD", "Adam", *_CLIPPINGS)
+    f"reticent.{name}"
+    for name in (
+        "PrivateNetwork",
+        "SoftLabels",
+        "PerRecord",
+        "SGD",
+        "Adam",
+        *_CLIPPINGS,
+    )
 }
 _NAME_IT = "if you know what it does, name it yourself with --trainer."
 LONGEST_SHOWN = 200  # characters of a stranger's recipe in an error

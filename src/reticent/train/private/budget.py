@@ -15,13 +15,22 @@ from reticent.account import (
     Relation,
     Target,
     Terms,
+    TradeOff,
     calibrate,
     trade_off,
 )
 from reticent.account.plan import rounded_up
 from reticent.train.recipes import Private
 
-__all__ = ["guarantee_of", "proven_epsilon", "spent", "with_noise_for"]
+__all__ = [
+    "caveat_for_person",
+    "guarantee_from",
+    "guarantee_of",
+    "parts_for_person",
+    "proven_epsilon",
+    "spent",
+    "with_noise_for",
+]
 
 # Share of the whole budget, in units of 1 / noise, that learning the domain takes. Squares of these units add up, so the
 # training loses only about a hundredth of its share.
@@ -87,12 +96,35 @@ def guarantee_of(
     largest_unit : int
         Largest number of rows that one person has.
     """
-    delta, relation = terms.delta, terms.relation
-    curve = trade_off(recipe.mechanism(rows, relation))
-    course = recipe.course(rows)
+    curve = trade_off(recipe.mechanism(rows, terms.relation))
     caveats = list(recipe.caveats())
     if largest_unit > 1:
-        caveats.append(_of_a_person(recipe, rows, delta, relation, largest_unit))
+        parts = parts_for_person(recipe, rows, terms.relation, largest_unit)
+        caveats.append(caveat_for_person(parts, terms.delta, largest_unit))
+    guarantee = guarantee_from(curve, recipe, rows=rows, terms=terms)
+    public = guarantee.public
+    if largest_unit > 1:
+        public = (*public, "the largest number of rows that one person has")
+    return replace(guarantee, caveats=tuple(caveats), public=public)
+
+
+def guarantee_from(
+    curve: TradeOff, recipe: Private, *, rows: int, terms: Terms
+) -> Guarantee:
+    """Return the guarantee of a recipe whose trade-off is known already.
+
+    Parameters
+    ----------
+    curve : TradeOff
+        What the mechanism guarantees.
+    recipe : Private
+        The training.
+    rows : int
+        Number of records that the product was trained on.
+    terms : Terms
+        Delta, relation, prior and false-positive rate at which it is stated.
+    """
+    delta, course = terms.delta, recipe.course(rows)
     public = [
         f"the number of rows ({recipe.rows or rows:,})",
         "names and kinds of the columns",
@@ -103,12 +135,10 @@ def guarantee_of(
     ]
     if recipe.domain is not None:
         public.append("the declared values of the columns")
-    if largest_unit > 1:
-        public.append("the largest number of rows that one person has")
     return Guarantee(
         mechanism=_words(recipe, course.steps),
         holds=recipe.noise == "secret",
-        relation=relation.value,
+        relation=terms.relation.value,
         epsilon=curve.epsilon(delta),
         delta=delta,
         noise_multiplier=recipe.noise_multiplier,
@@ -119,7 +149,7 @@ def guarantee_of(
         prior=terms.prior,
         tpr=curve.tpr(terms.fpr),
         fpr=terms.fpr,
-        caveats=tuple(caveats),
+        caveats=recipe.caveats(),
         public=tuple(public),
     )
 
@@ -177,13 +207,12 @@ def spent(
     ).epsilon(delta)
 
 
-def _of_a_person(
-    recipe: Private, rows: int, delta: float, relation: Relation, size: int
-) -> str:
-    """Return a sentence on what the guarantee means for a person with several rows."""
-    start = f"the guarantee is about one row, and a person has up to {size}"
+def parts_for_person(
+    recipe: Private, rows: int, relation: Relation, size: int
+) -> tuple[tuple[Mechanism, int], ...]:
+    """Return the mechanisms of a training for a person with several rows; nothing if only add/remove could account for it."""
     if relation != Relation.ADD_REMOVE:
-        return f"{start}: such a person is protected less"
+        return ()
     parts: list[tuple[Mechanism, int]] = [
         (Group(mechanism=recipe.steps(rows, relation), size=size), 1)
     ]
@@ -191,7 +220,17 @@ def _of_a_person(
         learned = Gaussian(noise_multiplier=recipe.domain_noise / size)
         alone = Failure(probability=min(size * recipe.domain_failure, 0.5))
         parts += [(learned, 1), (alone, 1)]
-    epsilon = trade_off(Composition(parts=tuple(parts)), grid=GLANCE).epsilon(delta)
+    return tuple(parts)
+
+
+def caveat_for_person(
+    parts: tuple[tuple[Mechanism, int], ...], delta: float, size: int
+) -> str:
+    """Return a sentence on what a guarantee means for a person with several rows, given the mechanisms for such a person."""
+    start = f"the guarantee is about one row, and a person has up to {size}"
+    if not parts:
+        return f"{start}: such a person is protected less"
+    epsilon = trade_off(Composition(parts=parts), grid=GLANCE).epsilon(delta)
     stated = f"{epsilon:.2f}" if math.isfinite(epsilon) else "infinite"
     return f"{start}: for such a person epsilon is {stated} at the same delta"
 

@@ -1,5 +1,6 @@
 """Optimally soft labels: train on what teachers that never saw a record say of it, moved towards its label."""
 
+from reticent.train.soft.procedure import with_noise_for_procedure
 from reticent.train.soft.recipes import (
     PerRecord,
     RepairedLabels,
@@ -28,4 +29,5 @@ __all__ = [
     "repaired_targets",
     "shift_alphas",
     "shifted_targets",
+    "with_noise_for_procedure",
 ]

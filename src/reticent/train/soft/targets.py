@@ -152,8 +152,9 @@ def _leave_out(
     else:
         rows = np.arange(len(labels))
         towards, spread = gap[rows, labels], deviation[rows, labels]
-    # A spread of 0 does not divide: teachers that agree to the last digit are moved by anything.
-    shift = towards / np.maximum(spread, np.finfo(np.float64).tiny)
+    # Teachers that agree to the last digit are moved infinitely far by anything, and not at all by nothing.
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        shift = towards / spread
     return LeaveOut(
         mean=mean,
         deviation=deviation,
@@ -234,7 +235,10 @@ def shift_alphas(
     alphas = np.full(len(answers), most)
     if middle > 0:
         noticed = answers.shift > 0
-        alphas[noticed] = np.minimum(most, tau * middle / answers.shift[noticed])
+        with np.errstate(over="ignore", invalid="ignore"):
+            allowed = tau * middle / answers.shift[noticed]
+        # Where both are infinite nothing follows, and the spread that alpha multiplies is 0.
+        alphas[noticed] = np.fmin(most, allowed)
     return alphas
 
 
