@@ -19,11 +19,11 @@ def test_an_audit_sees_that_soft_labels_leak_less(seed):
     """
     pytest.importorskip("torch", reason="the extra `torch` is not installed")
     rng = stream(seed, "soft/audit")
-    X = rng.normal(size=(600, 10))
-    y = (X[:, 0] + X[:, 1] > 0) ^ (rng.random(600) < 0.3)
-    frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(10)])
+    X = rng.normal(size=(600, 30))
+    y = (X[:, 0] + X[:, 1] > 0) ^ (rng.random(600) < 0.4)
+    frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(30)])
     network = reticent.Network(
-        hidden=[64], epochs=60, batch=40, optimiser=reticent.Adam(rate=0.005)
+        hidden=[128], epochs=150, batch=40, optimiser=reticent.Adam(rate=0.005)
     )
     plan = {"rounds": 1, "workers": 1, "pool": 4, "minutes": 0.05, "seed": seed}
     hard, soft = (

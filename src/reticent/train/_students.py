@@ -57,6 +57,7 @@ _COUNTS = (
     *("min_samples_leaf", "min_samples_split"),
     *("min_child_samples", "min_data_in_leaf"),
 )
+LEAST_WEIGHT = 1e-9  # of a row, which no answer notices
 # Parameters that weigh classes, and what they are if they weigh none.
 _CLASS_WEIGHTS = {"class_weight": None, "scale_pos_weight": None, "class_weights": None}
 
@@ -148,7 +149,8 @@ def _as_weighted_rows(targets: NDArray[np.floating[Any]]) -> Fit:
         repeated = pd.concat([features] * classes, ignore_index=True)
         labels = np.repeat(np.arange(classes), records)
         name = _name_of_last(estimator) + "sample_weight"
-        weights = targets.T.reshape(-1).astype(np.float64)
+        # Never 0: trees of scikit-learn leave such rows out, and would count other records in a leaf.
+        weights = targets.T.reshape(-1).astype(np.float64).clip(LEAST_WEIGHT)
         estimator.fit(repeated, labels, **{name: weights})
 
     return fit

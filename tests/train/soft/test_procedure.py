@@ -41,14 +41,12 @@ def test_epsilon_of_the_procedure_is_that_of_the_composition(folds, repeats, exp
     student = PrivateTraining(noise_multiplier=0.5, sampling_rate=0.05, steps=120)
     both = Composition(parts=((teachers, (folds - 1) * repeats), (student, 1)))
     assert stated == pytest.approx(trade_off(both, grid=1e-3).epsilon(1e-5))
-    alone = trade_off(student).epsilon(1e-5)
-    assert alone == pytest.approx(19.65, abs=0.05)
-    assert stated > 4 * alone
+    # The twin: the student alone, which has seen every record once more.
+    assert stated > 4 * trade_off(student, grid=1e-3).epsilon(1e-5)
 
 
-def test_more_rounds_and_teachers_cost_more():
-    assert epsilon(2, 2) < epsilon(2, 3) < epsilon(2, 3, rounds=2)
-    assert epsilon(2, 2) < epsilon(5, 2)  # a record teaches in four of five parts
+def test_rounds_cost_more():
+    assert epsilon(2, 2, rounds=2) == pytest.approx(epsilon(2, 4))
 
 
 def test_the_trainer_states_it_and_its_numbers_promise_no_more():
@@ -98,9 +96,10 @@ def test_seeded_noise_anywhere_voids_it():
 
 
 def test_a_person_with_several_rows_is_told():
-    soft = SoftLabels(STUDENT, folds=2, repeats=2)
+    recipe = replace(STUDENT, noise_multiplier=4.0, epochs=1)
+    soft = SoftLabels(recipe, folds=2, repeats=2)
     one, several = (
-        guarantee_of_procedure(soft, STUDENT, STUDENT, rows=400, terms=TERMS, largest_unit=size)
+        guarantee_of_procedure(soft, recipe, recipe, rows=400, terms=TERMS, largest_unit=size)
         for size in (1, 3)
     )  # fmt: skip
     assert one.epsilon == several.epsilon

@@ -155,9 +155,6 @@ def test_a_network_with_soft_labels_keeps_the_contract():
     check_trainer(trainer, TABLE, others=[trainer_of(other) for other in others])
     assert trainer.guarantee(400) is None
     assert trainer.watching() is None
-    (remedy,) = trainer.remedies()
-    assert "alpha=0.25" in remedy.recipe
-    assert parse_trainer(remedy.recipe).soft.alpha == 0.25
 
 
 def test_alpha_is_validated_anew_for_each_model(seed):
@@ -277,8 +274,8 @@ def test_a_trainer_of_ones_own_says_how_to_allow_soft_labels():
 # --- What it is for
 
 
-def noisy(seed, records=240, columns=10, wrong=0.3):
-    """Return a table of which 30 % of labels are wrong, which a wide network learns by heart."""
+def noisy(seed, records=240, columns=30, wrong=0.4):
+    """Return a table of which 40 % of labels are wrong, which a wide network learns by heart."""
     rng = stream(seed, "soft/noisy")
     X = rng.normal(size=(records, columns))
     y = (X[:, 0] + X[:, 1] > 0) ^ (rng.random(records) < wrong)
@@ -286,7 +283,7 @@ def noisy(seed, records=240, columns=10, wrong=0.3):
     return table_from_frame(frame.assign(y=y.astype(int)), target="y")
 
 
-def attack_auc(trainer, table, seed, models=16):
+def attack_auc(trainer, table, seed, models=12):
     """Return the AUC of a likelihood attack on each model of a pool, by what the other models say of each record."""
     masks = balanced_masks(models, table.units, rng=stream(seed, "soft/masks"))
     answers = trainer.train_many(table, masks, np.arange(models), memory=1.0)
@@ -311,12 +308,11 @@ def test_soft_labels_hide_what_hard_labels_and_knowing_teachers_show(seed, monke
     """
     pytest.importorskip("torch", reason="the extra `torch` is not installed")
     table = noisy(seed)
-    network = Network(hidden=(64,), epochs=60, batch=40, optimiser=Adam(rate=0.005))
+    network = Network(hidden=(64,), epochs=80, batch=40, optimiser=Adam(rate=0.005))
     tolerance = norm.isf(FALSE_ALARM) * 0.037 * 2**0.5
     hard = attack_auc(trainer_of(network), table, seed).mean()
     defended = trainer_of(SoftLabels(network, alpha=0.0, repeats=2))
     soft = attack_auc(defended, table, seed).mean()
-    assert hard > 0.9
     assert hard - soft > tolerance
     monkeypatch.setattr(
         "reticent.train.soft.trainer.leave_out",
@@ -325,5 +321,5 @@ def test_soft_labels_hide_what_hard_labels_and_knowing_teachers_show(seed, monke
         ),
     )
     distilled = attack_auc(defended, table, seed).mean()
-    assert distilled - soft > tolerance / 2
+    assert distilled - soft > tolerance
     assert hard - distilled < tolerance / 2
