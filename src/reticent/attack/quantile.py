@@ -22,6 +22,7 @@ from reticent.run import one_thread
 __all__ = ["QuantileRegression", "fitted_trees"]
 
 LEAST_SPREAD = 0.05  # of logits; smaller residuals come from the rounding of answers
+TREES = 60  # at this learning rate more of them fit the noise of a few hundred records
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +93,7 @@ def fitted_trees(
     model = HistGradientBoostingRegressor(
         loss="squared_error" if quantile is None else "quantile",
         quantile=quantile,
-        max_iter=60,
+        max_iter=TREES,
         learning_rate=0.1,
         max_leaf_nodes=15,
         min_samples_leaf=max(5, min(20, len(inputs) // 10)),
