@@ -3,6 +3,8 @@
 import os
 import sys
 from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,45 @@ def owner(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path, None, Non
         patch.setenv("RETICENT_HOME", str(folder))
         patch.setenv("SOURCE_DATE_EPOCH", "1700000000")
         yield folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_core() -> Generator[None, None, None]:
+    """One process per audit unless a test asks for more: `make test` keeps every core busy, and each process takes seconds to start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "cpu_count", lambda: 1)
+        yield
+
+
+@contextmanager
+def _few_trees() -> Generator[None, None, None]:
+    from reticent.attack import _games, learned, quantile
+    from reticent.attack.reader import _attack as reader
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quantile, "TREES", quantile.TREES // 10)
+        for module, name in ((learned, "SMALL"), (reader, "SMALL"), (_games, "STEPS")):
+            booster = getattr(module, name)
+            patch.setattr(module, name, replace(booster, steps=booster.steps // 10))
+        yield
+
+
+@pytest.fixture
+def few_trees() -> Generator[None, None, None]:
+    """Attacks that learn with a tenth of their trees, which are most of the time of an audit of a small table.
+
+    For tests that ask what an audit says, writes and refuses, not how much its attacks find. Other processes
+    keep all of theirs.
+    """
+    with _few_trees():
+        yield
+
+
+@pytest.fixture(scope="module")
+def few_trees_throughout() -> Generator[None, None, None]:
+    """The same for a whole module, the audits included that several of its tests look at."""
+    with _few_trees():
+        yield
 
 
 @pytest.fixture

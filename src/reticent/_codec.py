@@ -11,11 +11,20 @@ import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 from reticent.errors import InvalidInput
 
-__all__ = ["NON_FINITE", "NOT_WRITTEN", "decode", "encode", "schema_of", "written"]
+__all__ = [
+    "NON_FINITE",
+    "NOT_WRITTEN",
+    "decode",
+    "encode",
+    "schema_of",
+    "type_hints",
+    "written",
+]
 
 NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 # Metadata of a field that lives in memory only.
@@ -119,13 +128,18 @@ def schema_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     return {"type": {str: "string", bool: "boolean", int: "integer"}[kind]}
 
 
+# A dossier holds hundreds of values of a few dozen types, and resolving the hints of one takes longer than reading a value.
+type_hints = cache(typing.get_type_hints)
+
+
+@cache
 def written(kind: Any) -> list[Field[Any]]:
     """Return the fields of a dataclass that JSON has."""
     return [field for field in fields(kind) if field.metadata.get("written", True)]
 
 
 def _fields_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    hints = typing.get_type_hints(kind)
+    hints = type_hints(kind)
     return {
         "type": "object",
         "properties": {
@@ -140,7 +154,7 @@ def _fields_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 def _decode_fields(kind: Any, value: Any, at: tuple[str | int, ...]) -> Any:
     if not isinstance(value, dict):
         raise _refused(value, "an object", at)
-    hints = typing.get_type_hints(kind)
+    hints = type_hints(kind)
     known = {field.name: field for field in written(kind)}
     for key in value:
         if key not in known:

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import shutil
 import signal
 import stat
 import subprocess
@@ -79,9 +80,10 @@ def frame(n=120):
     return pd.DataFrame(x, columns=["a", "b", "c"]).assign(outcome=y)
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """A folder with a good table, a module of the user, and ways to go wrong."""
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """What the folder of every test is a copy of."""
+    path = tmp_path_factory.mktemp("made")
     good = frame()
     tables = {
         "good": good,
@@ -91,15 +93,21 @@ def folder(tmp_path):
         "parts": good.assign(part=np.resize(["train", "test"], 120)),
     }
     for name, table in tables.items():
-        table.to_csv(tmp_path / f"{name}.csv", index=False)
-    (tmp_path / "empty.csv").touch()
-    (tmp_path / "prose.csv").write_text("Dear all\nsee the table below\n")
-    (tmp_path / "mine.py").write_text(MODULE)
-    (tmp_path / "policy.toml").write_text("name = 'mine'\nprivacy = 0.9\n")
+        table.to_csv(path / f"{name}.csv", index=False)
+    (path / "empty.csv").touch()
+    (path / "prose.csv").write_text("Dear all\nsee the table below\n")
+    (path / "mine.py").write_text(MODULE)
+    (path / "policy.toml").write_text("name = 'mine'\nprivacy = 0.9\n")
     product = DummyClassifier().fit(good[["a", "b", "c"]], good["outcome"])
-    (tmp_path / "model.pkl").write_bytes(pickle.dumps(product))
-    skops.io.dump(product, tmp_path / "model.skops")
-    return tmp_path
+    (path / "model.pkl").write_bytes(pickle.dumps(product))
+    skops.io.dump(product, path / "model.skops")
+    return path
+
+
+@pytest.fixture
+def folder(made, tmp_path):
+    """A folder with a good table, a module of the user, and ways to go wrong."""
+    return Path(shutil.copytree(made, tmp_path, dirs_exist_ok=True))
 
 
 GOOD = {
@@ -153,6 +161,7 @@ BAD = {
 }
 
 
+@pytest.mark.usefixtures("few_trees")
 @pytest.mark.parametrize(("changes", "says"), BAD.values(), ids=BAD.keys())
 def test_bad_input_is_one_sentence_and_status_2(folder, changes, says):
     options = {k: v for k, v in {**GOOD, **changes}.items() if v is not None}
@@ -213,6 +222,7 @@ def test_policy_that_ships_can_be_copied_and_used(folder):
     assert (again.returncode, again.stdout) == (0, text)
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_builtin_table_is_refused_and_the_report_can_be_shown_again(tmp_path):
     done = run("audit", *SHORT, "--out", "o", cwd=tmp_path)
     assert done.returncode == 1
@@ -240,6 +250,7 @@ def test_report_without_a_dossier_is_refused(tmp_path):
         assert line.startswith("error: ")
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_json_is_all_there_is_and_obeys_the_schema(folder):
     arguments = ["good.csv", "--target", "outcome", *LOGISTIC, "--seed", "5"]
     done = run("audit", *arguments, *SHORT, "--json", cwd=folder)
@@ -260,6 +271,7 @@ def test_json_is_all_there_is_and_obeys_the_schema(folder):
     assert Dossier.from_json(done.stdout).to_json() == done.stdout
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_risk_of_single_people_is_marked_and_closed_to_others(folder):
     old = folder / "risk.csv"
     old.write_text("an older file, open to all")
@@ -277,6 +289,7 @@ def test_risk_of_single_people_is_marked_and_closed_to_others(folder):
     assert risk["privacy"].between(0, 1).all()
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_product_saved_by_an_audit_is_audited_with_the_same_result(folder):
     arguments = ["audit", "good.csv", "--target", "outcome", *SHORT, "--json"]
     first = json.loads(
@@ -291,6 +304,7 @@ def test_product_saved_by_an_audit_is_audited_with_the_same_result(folder):
     assert again["evidence"]["insider"] is None  # there is no trainer to play it
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_product_made_elsewhere_is_audited_by_part(folder):
     table = frame(200)
     part = np.repeat(["defender", "reserved"], 100)
@@ -336,6 +350,22 @@ def stop_when(folder, stage, sign):
     return process.returncode, error
 
 
+@pytest.fixture(scope="module")
+def killed(made, tmp_path_factory):
+    """A folder whose audit was killed after the first stages of the insider; tests go on in a copy of it."""
+    folder = Path(
+        shutil.copytree(made, tmp_path_factory.mktemp("killed"), dirs_exist_ok=True)
+    )
+    status, error = stop_when(folder, "insider-replica", signal.SIGKILL)
+    assert status == -signal.SIGKILL, error
+    return folder
+
+
+@pytest.fixture
+def unfinished(killed, tmp_path):
+    return Path(shutil.copytree(killed, tmp_path, dirs_exist_ok=True))
+
+
 def fits(folder):
     log = folder / "fits"
     return len(log.read_text()) if log.exists() else 0
@@ -370,13 +400,13 @@ def test_interrupted_audit_says_so_and_does_not_look_like_a_verdict(folder):
     assert "run the same command to go on" in line
 
 
-def test_change_of_the_users_code_is_not_answered_from_kept_stages(folder):
-    stop_when(folder, "insider-replica", signal.SIGKILL)
-    with (folder / "mine.py").open("a") as module:
+@pytest.mark.usefixtures("few_trees")
+def test_change_of_the_users_code_is_not_answered_from_kept_stages(unfinished):
+    with (unfinished / "mine.py").open("a") as module:
         module.write("\n# changed\n")
-    before = fits(folder)
-    assert run(*SLOW, cwd=folder).returncode == 3
-    assert fits(folder) - before == 2 + 8 + 16 + 16  # everything anew
+    before = fits(unfinished)
+    assert run(*SLOW, cwd=unfinished).returncode == 3
+    assert fits(unfinished) - before == 2 + 8 + 16 + 16  # everything anew
 
 
 HELPED_SLOW = """
@@ -388,6 +418,7 @@ class Slow(Unused):
 """
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_change_of_a_module_that_the_users_code_imports_is_not_answered_from_kept_stages(
     folder,
 ):
@@ -410,16 +441,19 @@ def test_change_of_a_module_that_the_users_code_imports_is_not_answered_from_kep
     assert other["privacy"] == again["privacy"]
 
 
+@pytest.mark.usefixtures("few_trees")
 @pytest.mark.parametrize("damage", ["empty", "cut", "flipped"])
-def test_damaged_stage_is_made_again_with_a_warning(folder, damage):
-    stop_when(folder, "insider-replica", signal.SIGKILL)
-    (kept,) = (folder / "o" / ".unfinished").glob("answers*.stage")
+def test_damaged_stage_is_made_again_with_a_warning(unfinished, damage):
+    (kept,) = (unfinished / "o" / ".unfinished").glob("answers*.stage")
     content = bytearray(kept.read_bytes())
     if damage == "flipped":
         content[len(content) // 2] ^= 1
     kept.write_bytes({"empty": b"", "cut": content[:100], "flipped": content}[damage])
-    done = run(*SLOW, cwd=folder)
+    before = fits(unfinished)
+    done = run(*SLOW, cwd=unfinished)
     assert done.returncode == 3, done.stderr
     warned = [line for line in done.stderr.splitlines() if kept.name in line]
     assert len(warned) == 1
     assert warned[0].startswith("warning: ")
+    # The others are not: what the insider had retrained was found in the copy as well.
+    assert fits(unfinished) - before < 2 + 8 + 16 + 16

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import pickle
+import shutil
 import struct
 import subprocess
 import sys
@@ -30,6 +31,9 @@ from reticent.product import (
     versions,
 )
 
+# What is asked here is what is said, written and refused.
+pytestmark = pytest.mark.usefixtures("few_trees_throughout")
+
 TABLE = ["people.csv", "--target", "ill"]
 QUICK = ["--rounds", "1", "--minutes", "0.05", "--workers", "1", "--pool", "0"]
 EVIL = "import pathlib\npathlib.Path(r'{marker}').touch()\ndef make(*_):\n    raise SystemExit(0)\nMake = make\n"
@@ -38,19 +42,20 @@ SHADOWED = ("xgboost", "torch", "safetensors", "skops", "numba", "evil", "crypto
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil\u2066"
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """A working folder with a table, a good product, and modules that leave a marker when they are imported."""
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    """A folder with a table and a product, which every test gets a copy of."""
+    made = tmp_path_factory.mktemp("good")
     rng = np.random.default_rng(0)
     age = rng.normal(45, 12, 300).round()
     ill = np.where(rng.random(300) < 1 / (1 + np.exp(-(age - 45) / 6)), "yes", "no")
     frame = pd.DataFrame({"age": age, "ill": ill})
-    frame.to_csv(tmp_path / "people.csv", index=False)
+    frame.to_csv(made / "people.csv", index=False)
     model = LogisticRegression().fit(frame[["age"]], frame["ill"])
     product = FittedProduct(estimator=model, classes=("no", "yes"))
     from reticent.data import read_table
 
-    table = read_table(tmp_path / "people.csv", target="ill")
+    table = read_table(made / "people.csv", target="ill")
     provenance = Provenance(
         recipe="reticent.PrivateNetwork(hidden=(4,))",
         data_fingerprint=table_digest(table),
@@ -58,7 +63,14 @@ def folder(tmp_path):
         classes=("no", "yes"),
         versions=versions(),
     )
-    save_product(tmp_path / "product", product, provenance)
+    save_product(made / "product", product, provenance)
+    return made
+
+
+@pytest.fixture
+def folder(good, tmp_path):
+    """A working folder with a table, a good product, and modules that leave a marker when they are imported."""
+    shutil.copytree(good, tmp_path, dirs_exist_ok=True)
     marker = tmp_path / "marker"
     for place in (tmp_path, tmp_path / "product"):
         for name in SHADOWED:

@@ -10,6 +10,9 @@ pytest.importorskip("torch", reason="the extra `torch` is not installed")
 
 from in_process import run
 
+# What is asked here is what is said, written and refused.
+pytestmark = pytest.mark.usefixtures("few_trees_throughout")
+
 FAST = ["--epochs", "3", "--hidden", "8"]
 
 

@@ -18,7 +18,7 @@ from reticent.data import table_from_frame
 from reticent.errors import InvalidInput, TrainerFailed
 from reticent.pipeline import AuditPlan, run_audit
 from reticent.policy import Limit, Verdict, read_policy
-from reticent.run import Effort, Run, stream
+from reticent.run import Effort, Run, Store, stream
 from reticent.train import EstimatorTrainer
 
 FALSE_ALARM = 1e-6
@@ -44,14 +44,25 @@ def test_a_forest_that_overfits_is_refused():
     assert all(control.behaved for control in dossier.controls)
 
 
-def test_a_logistic_regression_is_released_to_strangers_and_refused_to_insiders():
+def test_a_logistic_regression_is_released_to_strangers_and_refused_to_insiders(
+    tmp_path,
+):
     X, y = made(12000)
-    plan = {"rounds": 32, "workers": 1, "minutes": 1.0, "pool": 8}
-    outsider = reticent.audit(LogisticRegression(), X, y, **plan)
+    table = table_from_frame(pd.DataFrame(X).add_prefix("x"), target=y)
+    trainer = EstimatorTrainer.of(LogisticRegression(), preprocess=False)
+    # The policies judge the same attacks, which are run once.
+    run = Run(effort=Effort(minutes=1.0), store=Store(folder=tmp_path / "kept"))
+    outsider, strict = (
+        run_audit(
+            table,
+            AuditPlan(trainer=trainer, policy=read_policy(name), rounds=32, pool=8),
+            run=run,
+        ).dossier
+        for name in ("default", "strict")
+    )
     assert outsider.verdict == Verdict.RELEASE
     assert outsider.evidence.insider.privacy.value == 0
     assert "Theorem 3" in outsider.warnings[0]
-    strict = reticent.audit(LogisticRegression(), X, y, policy="strict", **plan)
     assert strict.verdict == Verdict.REFUSE
     assert "insider" in strict.reasons[0]
 
@@ -77,6 +88,7 @@ def test_members_that_differ_without_the_product_are_inconclusive_not_refused():
     assert same.verdict == Verdict.REFUSE
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_the_same_seed_gives_the_same_dossier_and_another_seed_another():
     X, y = made(400)
     first, again, other = (
@@ -87,6 +99,7 @@ def test_the_same_seed_gives_the_same_dossier_and_another_seed_another():
     assert first.privacy != other.privacy
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_frames_with_text_and_missing_values_are_prepared():
     X, y = made(600)
     frame = pd.DataFrame(X, columns=list("abcdef"))
@@ -98,12 +111,14 @@ def test_frames_with_text_and_missing_values_are_prepared():
     assert dossier.provenance.classes == ("ill", "well")
 
 
+@pytest.mark.usefixtures("few_trees")
 @pytest.mark.parametrize("estimator", [LinearSVC(), Perceptron()], ids=repr)
 def test_products_with_decision_values_are_audited(estimator):
     dossier = reticent.audit(estimator, *made(300), **QUICK)
     assert any(f.name == "decision_values" for f in dossier.findings)
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_three_classes_and_a_description_instead_of_an_estimator():
     X, y = make_classification(600, n_informative=6, n_classes=3, random_state=0)
     dossier = reticent.audit(
@@ -112,6 +127,7 @@ def test_three_classes_and_a_description_instead_of_an_estimator():
     assert len(dossier.provenance.classes) == 3
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_groups_are_shown_when_large_enough():
     X, y = made(1000)
     groups = np.where(np.arange(1000) < 20, "few", np.where(X[:, 0] > 0, "a", "b"))
@@ -120,6 +136,7 @@ def test_groups_are_shown_when_large_enough():
     assert any(f.name == "small_group" for f in dossier.findings)
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_people_are_counted_not_rows():
     """Four rows a person: parts share no person, statistics count people."""
     X, y = made(300)
@@ -222,6 +239,7 @@ def test_bad_outputs_are_refused():
         reticent.audit_outputs((np.full((30, 2), np.nan), good[1]), good)
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_a_trainer_that_raises_says_so():
     with pytest.raises(TrainerFailed, match=r"LogisticRegression.*raised"):
         reticent.audit(LogisticRegression(C=-1), *made(200), **QUICK)
@@ -243,6 +261,7 @@ def test_a_claimed_epsilon_is_refuted_by_what_attacks_show():
     assert any("refutes the claimed 0.5" in reason for reason in claimed.reasons)
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_per_record_risk_names_rows_and_agrees_with_the_score():
     X, y = made(400)
     table = table_from_frame(pd.DataFrame(X).add_prefix("x"), target=y)

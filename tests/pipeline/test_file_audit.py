@@ -13,7 +13,7 @@ from reticent.evidence import FoundInFile, found_beyond_chance
 from reticent.pipeline import AuditPlan, run_audit
 from reticent.policy import Outcome, Verdict, read_policy
 from reticent.report import render_html, render_text
-from reticent.run import Effort, Run, stream
+from reticent.run import Effort, Run, Store, stream
 from reticent.train import EstimatorTrainer, parse_trainer
 
 FALSE_ALARM = 1e-6
@@ -31,20 +31,26 @@ def people(n=2_600, seed=0):
     )
 
 
-def audit(trainer, *, policy=None, table=None, pool=4):
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """What audits of this module keep: those that differ in their policy alone are attacked once."""
+    return Store(folder=tmp_path_factory.mktemp("audits") / "kept")
+
+
+def audit(trainer, kept, *, policy=None):
     plan = AuditPlan(
         trainer=trainer if not isinstance(trainer, str) else parse_trainer(trainer),
         policy=policy or read_policy("default"),
-        pool=pool,
+        pool=4,
         rounds=1,
     )
-    run = Run(effort=Effort(minutes=0.1))
-    return run_audit(table or people(), plan, run=run).dossier
+    run = Run(effort=Effort(minutes=0.1), store=kept)
+    return run_audit(people(), plan, run=run).dossier
 
 
 @pytest.fixture(scope="module")
-def neighbours():
-    return audit(NEIGHBOURS)
+def neighbours(kept):
+    return audit(NEIGHBOURS, kept)
 
 
 def test_a_product_that_stores_its_records_is_refused_whatever_its_answers_hide(
@@ -73,8 +79,8 @@ def test_the_section_says_what_the_file_holds_and_shows_no_record(neighbours):
     assert not any(value in html or value in text for value in values)
 
 
-def test_for_queries_only_the_finding_is_a_warning():
-    dossier = audit(NEIGHBOURS, policy=QUERIES)
+def test_for_queries_only_the_finding_is_a_warning(kept):
+    dossier = audit(NEIGHBOURS, kept, policy=QUERIES)
     assert all(a.family != "reads the file" for a in dossier.evidence.attacks)
     assert [a.name for a in dossier.evidence.aside] == ["reader"]
     assert any("does not speak for whoever holds the file" in w for w in dossier.warnings)  # fmt: skip
@@ -83,8 +89,8 @@ def test_for_queries_only_the_finding_is_a_warning():
     assert not any("file contains the whole" in r for r in dossier.reasons)
 
 
-def test_a_file_that_tells_nothing_is_no_reason_to_refuse():
-    dossier = audit("sklearn.linear_model.LogisticRegression()")
+def test_a_file_that_tells_nothing_is_no_reason_to_refuse(kept):
+    dossier = audit("sklearn.linear_model.LogisticRegression()", kept)
     file = dossier.evidence.file
     assert file.rows is None
     reader = next(a for a in dossier.evidence.attacks if a.name == "reader")
@@ -107,14 +113,15 @@ class Unstorable(ClassifierMixin, BaseEstimator):
         return self.inner_.predict_proba(X)
 
 
-def test_a_file_that_could_not_be_read_leaves_the_audit_open():
-    dossier = audit(EstimatorTrainer.of(Unstorable(), preprocess=False))
+def test_a_file_that_could_not_be_read_leaves_the_audit_open(kept):
+    trainer = EstimatorTrainer.of(Unstorable(), preprocess=False)
+    dossier = audit(trainer, kept)
     assert dossier.verdict == Verdict.INCONCLUSIVE
     assert dossier.evidence.file is None
     assert any("'reader'" in reason for reason in dossier.reasons)
     assert any('release = "queries"' in step for step in dossier.decision.next_steps)
     assert any(f.name == "file_not_read" for f in dossier.findings)
-    queries = audit(EstimatorTrainer.of(Unstorable(), preprocess=False), policy=QUERIES)
+    queries = audit(trainer, kept, policy=QUERIES)
     assert not any("'reader'" in reason for reason in queries.reasons)
 
 

@@ -6,6 +6,7 @@ attacks, the insider and its guarantee; and an identification. Some attacks and 
 """
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from reticent.evidence import AttackFailed, AttackSkipped, Estimate, Statement, Utility
@@ -15,6 +16,7 @@ VERSION_2 = Path(__file__).with_name("version_2.json")
 TRAINS_OTHERS, LOOKS_INSIDE = "trains others", "looks inside"
 
 
+@cache
 def full() -> Dossier:
     """Everything that a dossier can have."""
     return Dossier.from_json(VERSION_2.read_text(encoding="utf-8"))

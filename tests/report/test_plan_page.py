@@ -6,7 +6,7 @@ from browser import browse, needs_chromium
 from reticent.account import Course, MaxAdvantage, Stops, Terms, make_plan, plan_table
 from reticent.report import render_plan
 
-ROWS, BATCHES, EPOCHS, RISKS = (1000, 2000), (50, 100), (1.0, 2.0), (0.1, 0.3)
+ROWS, BATCHES, EPOCHS, RISKS = (1000, 2000), (50,), (1.0, 2.0), (0.1, 0.3)
 
 
 @pytest.fixture(scope="module")

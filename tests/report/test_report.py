@@ -18,6 +18,9 @@ import reticent
 from reticent.errors import InvalidInput
 from reticent.report import Dossier, dossier_schema, render_html, render_text
 
+# What is asked here is how results are shown.
+pytestmark = pytest.mark.usefixtures("few_trees_throughout")
+
 PLOTS = [
     "plot-scoreboard",
     "plot-roc",
@@ -130,7 +133,12 @@ def test_no_record_appears_in_dossier_or_report(tmp_path):
         }
     )
     made = reticent.audit(
-        RandomForestClassifier(10), frame, rng.integers(2, size=n), rounds=1, workers=1
+        RandomForestClassifier(10),
+        frame,
+        rng.integers(2, size=n),
+        rounds=1,
+        pool=0,  # with one: test_pool_report.py
+        workers=1,
     )
     folder = made.save(tmp_path)
     for name in ("dossier.json", "report.html", "report.txt"):

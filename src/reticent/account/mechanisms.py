@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-import numpy as np
 from dp_accounting.pld import common
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.stats import binom
 
+from reticent.account.composed import composed
 from reticent.account.gaussian import analytic_noise, check_budget
 from reticent.account.sampled import sampled_loss
 from reticent.account.source import classical_noise
@@ -447,7 +447,7 @@ class PrivateTraining:
         step = SubsampledGaussian(
             noise_multiplier=self.noise_multiplier, sampling_rate=self.sampling_rate
         ).group_loss(size, grid)
-        return step.self_compose(self.steps) if self.steps > 1 else step
+        return composed(step, self.steps)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -491,10 +491,7 @@ def _repeated(mechanism: Mechanism, times: int, grid: float) -> Loss:
             relation=mechanism.relation,
         )
         return once.loss(grid)
-    loss = mechanism.loss(grid)
-    # The library overflows on very large losses while it computes bounds that are not used for them.
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return loss.self_compose(times) if times > 1 else loss
+    return composed(mechanism.loss(grid), times)
 
 
 def _reach(relation: Relation) -> int:

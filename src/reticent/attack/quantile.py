@@ -22,6 +22,9 @@ from reticent.run import one_thread
 __all__ = ["QuantileRegression", "fitted_trees"]
 
 LEAST_SPREAD = 0.05  # of logits; smaller residuals come from the rounding of answers
+TREES = (
+    60  # of each regression; on small tables they are most of the time of this attack
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +95,7 @@ def fitted_trees(
     model = HistGradientBoostingRegressor(
         loss="squared_error" if quantile is None else "quantile",
         quantile=quantile,
-        max_iter=60,
+        max_iter=TREES,
         learning_rate=0.1,
         max_leaf_nodes=15,
         min_samples_leaf=max(5, min(20, len(inputs) // 10)),

@@ -5,13 +5,16 @@ import json
 import struct
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import cache
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from reticent._codec import type_hints
 
 __all__ = ["pack", "unpack"]
 
@@ -138,7 +141,7 @@ def _skeleton(value: Any, where: str, arrays: list[NDArray[Any]]) -> Any:
 
 
 def _skeleton_of_dataclass(value: Any, arrays: list[NDArray[Any]]) -> Any:
-    kind = type(value)
+    kind: Any = type(value)
     skeletons = {}
     for name, hint in _hints(kind):
         where = f"{kind.__name__}.{name}"
@@ -154,12 +157,13 @@ def _skeleton_of_dataclass(value: Any, arrays: list[NDArray[Any]]) -> Any:
     return {"class": _name(kind), "fields": skeletons}
 
 
-def _hints(kind: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the name and the declared type of every field that the constructor takes."""
-    hints = typing.get_type_hints(kind)
-    for field in fields(kind):
-        if field.init:
-            yield field.name, hints[field.name]
+@cache
+def _hints(kind: Any) -> tuple[tuple[str, Any], ...]:
+    """Return the name and the declared type of every field that the constructor takes."""
+    hints = type_hints(kind)
+    return tuple(
+        (field.name, hints[field.name]) for field in fields(kind) if field.init
+    )
 
 
 def _check_hint(hint: Any, where: str) -> None:
@@ -186,26 +190,27 @@ def _check_hint(hint: Any, where: str) -> None:
         )
 
 
-def _looks(hint: Any) -> list[str]:
+@cache
+def _looks(hint: Any) -> tuple[str, ...]:
     """Return how the values of a type look in the skeleton; empty if that is not known."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if hint in _SCALARS or hint is None:
-        return [_SCALARS[type(None) if hint is None else hint]]
+        return (_SCALARS[type(None) if hint is None else hint],)
     if origin is Literal:
-        return sorted({_SCALARS[type(value)] for value in arguments})
+        return tuple(sorted({_SCALARS[type(value)] for value in arguments}))
     if origin in (types.UnionType, typing.Union):
-        return [look for member in arguments for look in _looks(member)]
+        return tuple(look for member in arguments for look in _looks(member))
     if _is_array(hint):
-        return ["array"]
+        return ("array",)
     if origin is tuple or _is_subclass(origin, Sequence):
-        return ["list"]
+        return ("list",)
     if _is_subclass(origin, Mapping):
-        return ["mapping"]
+        return ("mapping",)
     if _is_subclass(hint, Enum):
-        return ["text"]
+        return ("text",)
     if is_dataclass(hint) and isinstance(hint, type):
-        return [_name(hint)]
-    return []
+        return (_name(hint),)
+    return ()
 
 
 def _look(skeleton: Any) -> str:
