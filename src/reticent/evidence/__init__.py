@@ -8,7 +8,9 @@ from reticent.evidence._gathered import (
     Evidence,
     GroupEvidence,
     InsiderEvidence,
+    LongStatistic,
     RegimeEvidence,
+    StatisticSkipped,
     Utility,
 )
 from reticent.evidence._measure import (
@@ -175,6 +177,7 @@ __all__ = [
     "InsiderPrivacy",
     "Joint",
     "Limit",
+    "LongStatistic",
     "LossQuantile",
     "Measure",
     "Naming",
@@ -190,6 +193,7 @@ __all__ = [
     "RocPoint",
     "Seen",
     "Statement",
+    "StatisticSkipped",
     "TargetsEvidence",
     "Threat",
     "TrainingAgainstClaim",
