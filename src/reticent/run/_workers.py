@@ -6,9 +6,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from threadpoolctl import ThreadpoolController
-
 from reticent.errors import WorkerLost
+from reticent.run._threads import thread_pools
 
 __all__ = ["Serial", "Workers"]
 
@@ -93,10 +92,8 @@ class Serial:
         shared: Shared,
     ) -> Iterator[Result]:
         """Yield the result of each item in their order; see :class:`Workers`."""
-        # Once for all jobs: finding the loaded libraries takes longer than setting their limits.
-        threads = ThreadpoolController()
         for item in items:
-            with threads.limit(limits=1):
+            with thread_pools().limit(limits=1):
                 result = job(shared, item)
             yield result
 
