@@ -1,12 +1,12 @@
 """Text from strangers, shown so that it cannot steer what shows it.
 
 A name in a table, a product or a dossier may hold the codes by which terminals change colours, titles and clipboards, or
-characters that turn the reading direction around. Everything that reticent prints goes through these two functions.
+characters that turn the reading direction around. Everything that reticent prints, and every page, goes through one of these functions.
 """
 
 import re
 
-__all__ = ["visible", "visible_json"]
+__all__ = ["visible", "visible_json", "visible_page"]
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -40,10 +40,32 @@ def visible_json(text: str) -> str:
     )
 
 
+def visible_page(page: str) -> str:
+    r"""Return a page in which characters that nobody sees, but which steer what is seen, are replaced.
+
+    These are the ones that :func:`visible` replaces, but for spaces that do not break a line, which are a matter of layout.
+
+    Examples
+    --------
+    >>> visible_page("<p>txt.\u202eexe</p>") == "<p>txt.\ufffdexe</p>"
+    True
+    """
+    return re.sub(
+        r"[^\n\t\x20-\x7e]",
+        lambda found: found[0] if _is_wide_space(found[0]) else _shown(found[0]),
+        page,
+    )
+
+
 def _shown(character: str) -> str:
     if character.isprintable() or character in "\n\t":
         return character
-    return " " if character.isspace() and ord(character) > 0x9F else REPLACEMENT
+    return " " if _is_wide_space(character) else REPLACEMENT
+
+
+def _is_wide_space(character: str) -> bool:
+    """Whether a character is a space that is not ASCII; controls that count as spaces lie below."""
+    return character.isspace() and ord(character) > 0x9F
 
 
 def _escaped(character: str) -> str:

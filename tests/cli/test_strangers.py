@@ -90,6 +90,8 @@ def check(done, folder, *, words=None, statuses=(2,)):
     assert done.returncode in statuses, done.stdout + done.stderr
     for stream in (done.stdout, done.stderr):
         assert all(c.isprintable() or c in "\n\t" for c in stream)
+    for page in (*folder.rglob("*.html"), *folder.rglob("report.txt")):
+        assert all(c.isprintable() or c in "\n\t\u00a0" for c in page.read_text())
     if done.returncode == 2:
         # What was read stands before it, one line per stage or finding.
         *before, error = done.stderr.strip().splitlines()
@@ -138,6 +140,8 @@ def test_an_audit_leaves_out_what_a_folder_names(folder):
     guarantee = GUARANTEE | {"mechanism": ESCAPES, "caveats": [ESCAPES]}
     edited(folder, recipe='reticent.PrivateModule("evil:make")', guarantee=guarantee)
     check(run(*AUDIT, folder=folder), folder, statuses=(1, 3))
+    (page,) = folder.rglob("report.html")
+    assert "\ufffdevil\ufffd" in page.read_text()
 
 
 GUARANTEE = {

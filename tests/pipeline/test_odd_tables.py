@@ -17,7 +17,10 @@ from in_process import run
 
 MINUTES = 0.2  # that an audit is given
 FEWER_MINUTES = 0.02  # for a pool of the smallest size
-SLACK = 60.0  # seconds beyond: shared machines, and stages that cannot be cut short
+# Minutes of its deadline: a second, in which hardly anything can be done, and two that leave more and more out.
+DEADLINES = (0.02, 0.1, 1.0)
+# Seconds beyond: shared machines, and what cannot be cut short (reading, the training of the product, its controls).
+SLACK = 60.0
 TRAINERS = (
     "RandomForestClassifier(n_estimators=5)",
     "LogisticRegression()",
@@ -132,7 +135,8 @@ def tables(draw):
     trainer = draw(st.sampled_from(TRAINERS))
     if target == "quantity" and draw(st.booleans()):
         trainer = "Ridge()"
-    options = ["--trainer", trainer]
+    deadline = draw(st.sampled_from([*DEADLINES, DEADLINES[-1]]))
+    options = ["--trainer", trainer, "--deadline", str(deadline)]
     if draw(st.booleans()):
         options += ["--group", names[0]]
     if count > 1 and draw(st.integers(0, 9)) == 9:
@@ -157,7 +161,8 @@ def check(table, folder, minutes):
     command += ["--workers", "1", "--json", "--out", "out", *options]
     began = time.monotonic()
     done = run(*command, folder=folder)
-    assert time.monotonic() - began < 60 * minutes + SLACK
+    deadline = float(options[options.index("--deadline") + 1])
+    assert time.monotonic() - began < 60 * deadline + SLACK
     assert done.returncode in (0, 1, 2, 3), done.stderr
     if done.returncode == 2:
         assert done.stdout == ""
@@ -168,6 +173,11 @@ def check(table, folder, minutes):
     dossier = json.loads(done.stdout)
     verdict = dossier["verdict"]
     assert {"RELEASE": 0, "REFUSE": 1, "INCONCLUSIVE": 3}[verdict] == done.returncode
+    evidence = dossier["evidence"]
+    for left_out in (*evidence["skipped"], *evidence["not_computed"]):
+        assert f"deadline of {deadline:g} minutes" in left_out["why"]
+    if evidence["skipped"]:
+        assert verdict != "RELEASE"
     for statement in dossier["statements"]:
         estimate = statement.get("estimate")
         if estimate is None:

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from markupsafe import Markup
 from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -21,7 +22,9 @@ from reticent.report import Dossier, print_identification, render_html, render_t
 from reticent.report.html import render_fragment
 from reticent.report.identification import render_identification
 
-HOSTILE = """</script></style>"'><script>alert(1)</script>&lt;b&amp;{{ 1337 * 7 }}{% raw %}[/][red]\x1b[31m"""
+HOSTILE = """</script></style>"'><script>alert(1)</script>&lt;b&amp;{{ 1337 * 7 }}{% raw %}[/][red]\x1b[31mtxt.\u202eexe\u2066\u200f\u200b\x9b\x07"""
+# What a reader sees of it: what steers a reading direction or a terminal is replaced.
+SHOWN = "".join(c if c.isprintable() else "\ufffd" for c in HOSTILE)
 # Names by which values are looked up: another name there is another dossier.
 LOOKED_UP = ("measure", "better", "family", "threat")
 
@@ -98,7 +101,8 @@ def assert_nothing_ran(dirty: str, clean: str) -> None:
         if HOSTILE[:20] in value:
             assert name in ("data-tip", "srcdoc")
     words = "".join(page.words)
-    assert HOSTILE in words
+    assert SHOWN in words
+    assert all(c.isprintable() or c in "\n\t\u00a0" for c in dirty)
     assert "9359" not in dirty  # 1337 * 7
 
 
@@ -116,8 +120,8 @@ def test_families_that_nobody_knows_break_nothing(clean):
 
 def test_tips_show_names_as_they_are(hostile):
     tips = [value for name, value in Page(render_html(hostile)).values if name == "data-tip"]  # fmt: skip
-    assert any(tip.startswith("rmia" + HOSTILE.replace("_", " ")) for tip in tips)
-    group = hostile.evidence.groups[0].name
+    assert any(tip.startswith("rmia" + SHOWN) for tip in tips)
+    group = hostile.evidence.groups[0].name.replace(HOSTILE, SHOWN)
     assert any(tip.startswith(group) for tip in tips)
 
 
@@ -143,8 +147,8 @@ def test_twin_a_page_that_escapes_nothing_is_noticed(hostile, clean):
 
 def test_text_shows_names_and_steers_no_terminal(hostile):
     text = render_text(hostile, width=400)
-    assert "\x1b" not in text
-    assert HOSTILE.replace("\x1b", "\ufffd") in text
+    assert all(c.isprintable() or c in "\n\t" for c in text)
+    assert SHOWN in text
     console = Console(width=200, file=io.StringIO())
     print_identification(hostile.watched, console)
     assert "[/][red]" in console.file.getvalue()
@@ -152,6 +156,7 @@ def test_text_shows_names_and_steers_no_terminal(hostile):
 
 def test_the_hostile_dossier_comes_back_from_json(hostile):
     assert Dossier.from_json(hostile.to_json()) == hostile
+    assert all(c.isprintable() or c == "\n" for c in hostile.to_json())
     assert render_html(Dossier.from_json(hostile.to_json())) == render_html(hostile)
 
 
@@ -160,3 +165,27 @@ def test_every_text_of_the_fixture_was_spoiled(hostile):
     assert HOSTILE in hostile.watched.neighbour
     assert HOSTILE in hostile.evidence.pool.disparity.pairs[0].first
     assert not isinstance(hostile.verdict, str) or isinstance(hostile.verdict, StrEnum)
+
+
+class OwnSection:
+    """A section from outside, which writes markup of its own and forgets nobody's name."""
+
+    title = "Own \u202esection"
+
+    def html(self, dossier):
+        return Markup("<p id='own'>\u2067{}</p>").format(HOSTILE)
+
+    def text(self, dossier):
+        return None
+
+
+def test_markup_of_a_section_from_outside_turns_no_direction_around(clean):
+    """Whoever wrote a part of the page, it leaves through one door."""
+    page = render_html(replace(clean, own_sections=(OwnSection(),)))
+    assert "Own \ufffdsection" in page
+    assert "<p id='own'>\ufffd" in page
+    assert all(c.isprintable() or c in "\n\t\u00a0" for c in page)
+
+
+def test_spaces_that_hold_a_number_and_its_interval_together_stay(clean):
+    assert "\u00a0" in render_html(clean)

@@ -1,9 +1,9 @@
 """What `reticent clean` does once its options are parsed."""
 
-import json
 import sys
 from dataclasses import asdict
 
+from reticent._json import write_json
 from reticent.cli._common import read_subject
 from reticent.cli._options import CleanOptions, TableOptions
 from reticent.evidence import Estimate
@@ -84,7 +84,7 @@ def _json(result: CleanResult, options: CleanOptions) -> str:
         },
         "product": str(options.out),
     }
-    return json.dumps(content, indent=2, allow_nan=False) + "\n"
+    return write_json(content)
 
 
 def _estimate(estimate: Estimate) -> dict[str, float | str]:

@@ -167,7 +167,7 @@ class AuditOptions:
     )
     deadline: float | None = option(
         None,
-        help="Minutes after which no attack may end; attacks that would are skipped and reported.",
+        help="Minutes after which no attack and no statistic may end; those that would are skipped and reported.",
         min=0.01,
     )
     rounds: int = option(100, help="Most retraining rounds per regime.", min=1)

@@ -8,7 +8,9 @@ from reticent.evidence._gathered import (
     Evidence,
     GroupEvidence,
     InsiderEvidence,
+    LongStatistic,
     RegimeEvidence,
+    StatisticSkipped,
     Utility,
 )
 from reticent.evidence._measure import (
@@ -190,6 +192,7 @@ __all__ = [
     "InsiderPrivacy",
     "Joint",
     "Limit",
+    "LongStatistic",
     "LossQuantile",
     "Measure",
     "Naming",
@@ -205,6 +208,7 @@ __all__ = [
     "RocPoint",
     "Seen",
     "Statement",
+    "StatisticSkipped",
     "TargetsEvidence",
     "Threat",
     "TrainingAgainstClaim",

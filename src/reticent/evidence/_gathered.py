@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from reticent.evidence._estimate import Estimate, best_of
 from reticent.evidence.calibration import Calibration
@@ -20,9 +21,22 @@ __all__ = [
     "Evidence",
     "GroupEvidence",
     "InsiderEvidence",
+    "LongStatistic",
     "RegimeEvidence",
+    "StatisticSkipped",
     "Utility",
 ]
+
+
+class LongStatistic(StrEnum):
+    """Statistics that may be left out before a deadline; those of the worst case have the name of what is seen."""
+
+    GROUPS = "privacy by group"
+    NAMED = "members that could be named"
+    OTHER_MODELS = "attacks on other models"
+    CONVERGENCE = "attacks with parts of the pool"
+    INSIDER = "retraining insider"
+    WATCHING = "observer of the training"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +154,22 @@ class AttackSkipped:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StatisticSkipped:
+    """A statistic that was not computed, by a rule that looks at no result.
+
+    Parameters
+    ----------
+    name : str
+        The statistic.
+    why : str
+        What it lacked.
+    """
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Utility:
     """What the product is good for.
 
@@ -216,6 +246,8 @@ class Evidence:
         What the product's file contains, if it was read.
     naming : Naming or None
         What the strongest attack is good for when names must be right.
+    not_computed : tuple of StatisticSkipped
+        Statistics that were left out because of a deadline.
     """
 
     attacks: tuple[AttackEvidence, ...]
@@ -240,6 +272,11 @@ class Evidence:
     aside: tuple[AttackEvidence, ...] = ()
     file: FileEvidence | None = None
     naming: Naming | None = None
+    not_computed: tuple[StatisticSkipped, ...] = ()
+
+    def skipped_statistic(self, name: str) -> StatisticSkipped | None:
+        """Return why a statistic was left out; None if it was not."""
+        return next((s for s in self.not_computed if s.name == name), None)
 
     @property
     def privacy(self) -> Estimate:

@@ -1,7 +1,7 @@
 """The one pipeline: table, split, product, attacks, evidence, statements, decision, dossier."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +15,8 @@ from reticent.data import Finding, Severity, Split, Table
 from reticent.evidence import (
     Epsilons,
     Evidence,
+    InsiderEvidence,
+    LongStatistic,
     Measure,
     Seen,
     Statement,
@@ -49,6 +51,7 @@ from reticent.pipeline._pool import (
     train_pool,
 )
 from reticent.pipeline._score import Arena, score_all
+from reticent.pipeline._statistics import plan_statistics
 from reticent.policy import Control, Gap, Policy, decide
 from reticent.report import (
     Binding,
@@ -59,7 +62,7 @@ from reticent.report import (
     policy_digest,
     summarise,
 )
-from reticent.run import Run, now
+from reticent.run import Run, Timetable, now
 
 __all__ = [
     "gaps_of",
@@ -112,17 +115,25 @@ def run_audit(
     arena = Arena.of(case, answers, null, files, pool=pool, run=run)
     scored = score_all(plan, arena, run)
     groups = case.both.groups
-    people = People(posterior=posterior_of(plan.kind, scored)[0], groups=groups)
+    # Which statistics end before the deadline is fixed here, by their time alone; what comes between leaves them that time.
+    statistics = plan_statistics(plan, arena, groups, run)
+    between = replace(run, effort=replace(run.effort, reserved=statistics.seconds))
+    people = People(
+        posterior=posterior_of(plan.kind, scored)[0],
+        groups=groups,
+        late=frozenset(statistics.late),
+    )
     pool_evidence = measure_pool(plan, arena, size, people, run)
     # After the attacks of the outsider: the insider takes what time they have left, and at least its own share.
-    insider = play_insider(case, answers, run)
-    claims = examine_claims(case, table, run)
+    insider = play_insider(case, answers, between)
+    claims = examine_claims(case, table, between)
     heard = Heard(
         insider=insider,
         pool=pool_evidence,
         vulnerability_bound=claims.vulnerability_bound,
         groups=groups,
         members=case.split.defender,
+        late=_late(statistics, claims, insider, plan, run),
     )
     gathered = gather(plan, arena, scored, heard, run)
     dossier = _dossier(
@@ -140,6 +151,25 @@ def run_audit(
     )
     per_record = _per_record(gathered, case.sides, case.both.ids)
     return AuditResult(dossier=dossier, per_record=per_record, product=product)
+
+
+def _late(
+    statistics: Timetable,
+    claims: Claims,
+    insider: InsiderEvidence | None,
+    plan: AuditPlan,
+    run: Run,
+) -> dict[str, str]:
+    """Return everything that the deadline left no time for, and why."""
+    late, deadline = dict(statistics.late), run.effort.deadline
+    if deadline is None:
+        return late
+    no_time = f"the deadline of {deadline:g} minutes leaves no time for it"
+    if insider is None and plan.trainer is not None:
+        late[LongStatistic.INSIDER] = no_time
+    if claims.is_late:
+        late[LongStatistic.WATCHING] = no_time
+    return late
 
 
 def outputs_dossier(

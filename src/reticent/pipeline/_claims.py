@@ -48,12 +48,15 @@ class Claims:
         Whether this audit has watched it; else a file in the product's folder says so.
     proven : Proven
         What the recipe guarantees, worked out again.
+    is_late : bool
+        Whether the training could be watched, and the deadline left no time for it.
     """
 
     provenance: Provenance
     watched: Identification | None = None
     watched_here: bool = False
     proven: Proven = Proven()  # noqa: RUF009 (it is frozen)
+    is_late: bool = False
 
     @property
     def training_counts(self) -> bool:
@@ -104,6 +107,8 @@ def examine_claims(case: Case, table: Table, run: Run) -> Claims:
         return replace(claims, watched=in_file)
     if watchable is None or claims.claim is None or runs == 0:
         return replace(claims, watched=in_file)
+    if not run.effort.allows(0):
+        return replace(claims, watched=in_file, is_late=True)
     guarantee = claims.provenance.guarantee
     seconds = None
     if plan.watch is None:

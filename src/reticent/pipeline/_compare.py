@@ -177,7 +177,9 @@ def run_comparison(table: Table, plan: ComparePlan, *, run: Run) -> ComparisonRe
         pool = train_pool(
             case, PoolSize(models=models, chosen="asked for"), _width(case), run
         )
-        games = Games(pool=pool, sides=sides, kind=case.kind, seed=run.seed)
+        games = Games(
+            pool=pool, sides=sides, kind=case.kind, seed=run.seed, most=models
+        )
         played = run.keep_each(
             "attacking every model",
             Targets,

@@ -1,7 +1,7 @@
 """From scores to evidence: every attack, the worst case, groups, people, the pool; each a job of its own."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
@@ -22,8 +22,10 @@ from reticent.evidence import (
     GroupEvidence,
     InsiderEvidence,
     Joint,
+    LongStatistic,
     Naming,
     PoolEvidence,
+    StatisticSkipped,
     UnitScores,
     WorstCase,
     calibration,
@@ -44,11 +46,20 @@ from reticent.evidence import (
     worst_case_vectors,
 )
 from reticent.pipeline._plan import AuditPlan
-from reticent.pipeline._score import Arena, Scored
+from reticent.pipeline._score import Arena, Scored, Trial
 from reticent.policy import Policy
 from reticent.run import Run
 
-__all__ = ["Gathered", "Heard", "do_all", "gather", "posterior_of"]
+__all__ = [
+    "Chosen",
+    "Gathered",
+    "Heard",
+    "do_all",
+    "gather",
+    "naming_replicates",
+    "posterior_of",
+    "worst_jobs",
+]
 
 T = TypeVar("T")
 # What somebody lacks who may only send queries.
@@ -78,6 +89,8 @@ class Heard:
         Group of each record.
     members : table or None
         The records that trained the product.
+    late : mapping of str to str
+        Why statistics are left out, by their names.
     """
 
     insider: InsiderEvidence | None = None
@@ -85,6 +98,7 @@ class Heard:
     vulnerability_bound: float | None = None
     groups: NDArray[np.object_] | None = None
     members: Any = None
+    late: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +143,10 @@ class _Work:
     def choices(self) -> int:
         """Attacks among which the strongest is chosen."""
         return len(self.counted)
+
+    def in_time(self, name: str) -> bool:
+        """Return whether a statistic is computed."""
+        return name not in self.heard.late
 
 
 def gather(
@@ -194,6 +212,9 @@ def gather(
         aside=tuple(a for a in measured if a.name not in work.counted),
         file=_file(work),
         naming=_naming(work, scores, best),
+        not_computed=tuple(
+            StatisticSkipped(name=name, why=why) for name, why in heard.late.items()
+        ),
     )
     return Gathered(
         evidence=evidence, scores=by_unit, best_scores=best_scores, posterior=posterior
@@ -284,9 +305,8 @@ def _naming(work: _Work, scores: UnitScores, best: AttackEvidence) -> Naming:
     """Return how many members the strongest attack could name; among as many others, unless a population is stated."""
     members, population = len(scores.members), work.plan.population
     others = members if population is None else population - members
-    large = members + len(scores.nonmembers) > MANY_PEOPLE
     named = None
-    if can_be_told(
+    if work.in_time(LongStatistic.NAMED) and can_be_told(
         members, len(scores.nonmembers), others=others, false_names=FALSE_NAMES
     ):
         named = name_members(
@@ -296,7 +316,7 @@ def _naming(work: _Work, scores: UnitScores, best: AttackEvidence) -> Naming:
             false_names=FALSE_NAMES,
             level=work.plan.policy.confidence,
             rng=work.run.rng("naming"),
-            replicates=FEW_REPLICATES if large else REPLICATES,
+            replicates=naming_replicates(members + len(scores.nonmembers)),
         )
     value = None
     if population is not None:
@@ -311,6 +331,11 @@ def _naming(work: _Work, scores: UnitScores, best: AttackEvidence) -> Naming:
         fpr=best.fpr,
         predictive_value=value,
     )
+
+
+def naming_replicates(people: int) -> int:
+    """Return how many draws the bootstrap of the named members makes."""
+    return FEW_REPLICATES if people > MANY_PEOPLE else REPLICATES
 
 
 def posterior_of(kind: Kind, scored: Scored) -> tuple[NDArray[np.float64] | None, str]:
@@ -337,13 +362,19 @@ def _worst_and_groups(
 ) -> tuple[tuple[WorstCase, ...], tuple[GroupEvidence, ...]]:
     """Return the worst case for every view of an answer, and the groups, whose worst cases take as long."""
     policy = work.plan.policy
-    jobs: list[Callable[[], Any]] = _worst_jobs(work, best)
+    scores = work.sides.divide(work.scored.values[best])
+    chosen = Chosen(name=best, scores=scores, choices=work.choices)
+    all_views = worst_jobs(work.plan, work.arena.product, chosen, work.run)
+    # The error is divided among all views, also if some are left out: the rule must not depend on the time.
+    why = (
+        f"joint over {len(all_views)} views and the choice among {work.choices} attacks"
+    )
+    jobs = [job for name, job in all_views.items() if work.in_time(name)]
     views = len(jobs)
-    if work.heard.groups is not None:
+    if work.heard.groups is not None and work.in_time(LongStatistic.GROUPS):
         jobs.append(_groups_job(work, best, work.heard.groups))
     # One list of jobs, so that the workers take groups and views side by side.
     results = do_all(work.run, jobs)
-    why = f"joint over {views} views and the choice among {work.choices} attacks"
     worst = tuple(_stated(case, policy.confidence, why) for case in results[:views])
     return worst, results[views] if len(results) > views else ()
 
@@ -367,39 +398,60 @@ def _groups_job(
     )
 
 
-def _worst_jobs(work: _Work, best: str) -> list[Callable[[], Any]]:
-    sides = work.sides
-    views = work.plan.kind.views(work.arena.product.challenge, sides)
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """The strongest attack, and among how many it was chosen."""
+
+    name: str
+    scores: UnitScores
+    choices: int
+
+
+def worst_jobs(
+    plan: AuditPlan, trial: Trial, chosen: Chosen, run: Run
+) -> dict[str, Callable[[], Any]]:
+    """Return the jobs that estimate the worst case for every view of an answer, by the names of these statistics.
+
+    Parameters
+    ----------
+    plan : AuditPlan
+        Kind and policy.
+    trial : Trial
+        The product.
+    chosen : Chosen
+        The attack whose score is one of the views.
+    run : Run
+        Seed.
+    """
+    sides = trial.sides
+    views = plan.kind.views(trial.challenge, sides)
     # The views are all shown, and the score among them is that of the attack that was chosen: both are paid for.
-    each = split_level(work.plan.policy.confidence, len(views) + work.choices)
+    each = split_level(plan.policy.confidence, len(views) + chosen.choices)
     inside, outside = sides.unit_tags, ~sides.unit_tags
     estimators = (
         (worst_case_discrete, views.discrete),
         (worst_case_density, views.density),
         (worst_case_vectors, views.vectors),
     )
-    jobs: list[Callable[[], Any]] = [
-        partial(
+    jobs: dict[str, Callable[[], Any]] = {
+        f"worst case by {view.feature}": partial(
             estimator,
             view.values[inside],
             view.values[outside],
             feature=view.feature,
             level=each,
-            rng=work.run.rng(view.stream),
+            rng=run.rng(view.stream),
         )
         for estimator, its_views in estimators
         for view in its_views
-    ]
-    scores = sides.divide(work.scored.values[best])
-    jobs.append(
-        partial(
-            worst_case_density,
-            scores.members,
-            scores.nonmembers,
-            feature=f"score of {best.replace('_', ' ')}",
-            level=each,
-            rng=work.run.rng("worst/score"),
-        )
+    }
+    jobs["worst case by the score of the strongest attack"] = partial(
+        worst_case_density,
+        chosen.scores.members,
+        chosen.scores.nonmembers,
+        feature=f"score of {chosen.name.replace('_', ' ')}",
+        level=each,
+        rng=run.rng("worst/score"),
     )
     return jobs
 

@@ -58,7 +58,8 @@ def play_insider(case: Case, answers: Answers, run: Run) -> InsiderEvidence | No
         Seed, store, time, workers.
     """
     plan = case.plan
-    if plan.trainer is None:
+    # The first training alone must end before the deadline.
+    if plan.trainer is None or not run.effort.allows(answers.seconds):
         return None
     # Coded once for all rounds; every round trains on a different selection of the same rows.
     everybody = plan.trainer.prepared(case.both)

@@ -1,6 +1,5 @@
 """Choose the size of an audit's pool, train it chunk by chunk, and measure what it shows beyond the attacks on the product."""
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from reticent.errors import InvalidInput
 from reticent.evidence import (
     Convergence,
     DisparityEvidence,
+    LongStatistic,
     LossQuantile,
     PoolEvidence,
     PoolForecast,
@@ -32,11 +32,11 @@ from reticent.evidence import (
 from reticent.pipeline._case import Case, train_seed
 from reticent.pipeline._gather import do_all
 from reticent.pipeline._plan import AuditPlan
-from reticent.pipeline._score import Arena, Trial, with_room
+from reticent.pipeline._score import PRODUCT, Arena, Trial, with_room
 from reticent.policy import Policy
 from reticent.pool import balanced_masks
 from reticent.product import Trainer
-from reticent.run import Run, content_of, stream
+from reticent.run import Run, Work, content_of, stream
 
 __all__ = [
     "SIZES",
@@ -49,6 +49,7 @@ __all__ = [
     "largest_size",
     "measure_pool",
     "play",
+    "pool_works",
     "train_pool",
 ]
 
@@ -74,6 +75,7 @@ FEWEST_BEYOND = 5
 # Pairs of models that a comparison of groups needs: with two, the variance between them has one degree of freedom.
 FEWEST_PAIRS = 3
 MOST_TARGETS = SIZES[-1]  # all models of the largest pool that time chooses
+TIMED_TARGETS = 4  # two pairs, the fewest that have a spread: what attacks on other models are timed on
 CERTAIN = (
     1e-12  # posteriors nearer to 0 or 1 count as this, so that log-odds stay finite
 )
@@ -150,10 +152,14 @@ def choose_pool(case: Case, answers: Answers, run: Run) -> PoolSize:
         )
         forecasts = [size(models) for models in SIZES]
         effort = run.effort
-        fitting = largest_size(forecasts, seconds=effort.seconds, memory=effort.memory)
+        # What comes after the pool must end before the deadline, too, so the pool has the same share of both.
+        at_most = min(effort.seconds, effort.seconds_to_deadline)
+        fitting = largest_size(forecasts, seconds=at_most, memory=effort.memory)
         if effort.minutes is None:
             usual = [each for each in forecasts if each.models <= USUAL_POOL]
-            needed = largest_size(usual, seconds=math.inf, memory=effort.memory)
+            needed = largest_size(
+                usual, seconds=effort.seconds_to_deadline, memory=effort.memory
+            )
             fitting = max(fitting, needed)
         return PoolSize(
             models=fitting,
@@ -306,10 +312,13 @@ class People:
         Each record's predicted probability of membership.
     groups : array of object or None
         Group of each record.
+    late : frozenset of str
+        Names of the statistics that are left out.
     """
 
     posterior: NDArray[np.float64] | None = None
     groups: NDArray[np.object_] | None = None
+    late: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -342,9 +351,72 @@ def measure_pool(
     run : Run
         Seed, store, workers.
     """
-    pool, sides, kind = arena.pool, arena.product.sides, plan.kind
+    pool, sides = arena.pool, arena.product.sides
     if pool is None:
         return None
+    targets, disparity = _on_other_models(plan, arena, people, run)
+    is_late = LongStatistic.CONVERGENCE in people.late
+    return PoolEvidence(
+        models=len(pool),
+        chosen=size.chosen,
+        forecasts=size.forecasts,
+        targets=targets,
+        convergence=() if is_late else _convergence(plan, arena, run),
+        losses=_losses(people.posterior, sides, plan.policy),
+        posterior=None
+        if people.posterior is None
+        else _histogram(people.posterior, sides),
+        disparity=disparity,
+    )
+
+
+def pool_works(plan: AuditPlan, arena: Arena, run: Run) -> list[Work]:
+    """Return the statistics of a pool that may be left out, timed on a few records; nothing without a pool.
+
+    Parameters
+    ----------
+    plan : AuditPlan
+        Kind and policy.
+    arena : Arena
+        The product and its controls.
+    run : Run
+        Seed.
+    """
+    if arena.pool is None:
+        return []
+    part = arena.control.part(run.seed)
+    small = Arena(trials={PRODUCT: part}, has=arena.has)
+    quiet = Run(seed=run.seed)
+    targets = min(len(arena.pool), MOST_TARGETS)
+    share = len(arena.control.sides.tags) / len(part.sides.tags)
+    return [
+        Work(
+            name=LongStatistic.OTHER_MODELS,
+            trial=partial(
+                _on_other_models, plan, small, People(), quiet, most=TIMED_TARGETS
+            ),
+            times=share * max(1.0, targets / TIMED_TARGETS),
+        ),
+        Work(
+            name=LongStatistic.CONVERGENCE,
+            trial=partial(_convergence, plan, small, quiet),
+            times=share,
+        ),
+    ]
+
+
+def _on_other_models(
+    plan: AuditPlan,
+    arena: Arena,
+    people: People,
+    run: Run,
+    *,
+    most: int = MOST_TARGETS,
+) -> tuple[tuple[TargetsEvidence, ...], DisparityEvidence | None]:
+    """Return what attacks achieve with models of the pool in the product's place, and whether groups differ in it."""
+    if LongStatistic.OTHER_MODELS in people.late:
+        return (), None
+    pool, sides, kind = arena.pool, arena.product.sides, plan.kind
     # Each attack is run once per model, so only the cheap ones can be afforded.
     attacks = kind.quick_attacks
     played = with_room(run, arena.nbytes).keep_each(
@@ -352,26 +424,16 @@ def measure_pool(
         Targets,
         attacks,
         play,
-        shared=Games(pool=pool, sides=sides, kind=kind, seed=run.seed),
+        shared=Games(pool=pool, sides=sides, kind=kind, seed=run.seed, most=most),
         depends=[arena.depends + content_of("targets", attack) for attack in attacks],
     )
     on_targets = {a.name: t.scores for a, t in zip(attacks, played, strict=True)}
     targets = played[0].models
     masks = pool.masks[targets][:, sides.first]
     pairs = pool.pairs[targets]
-    return PoolEvidence(
-        models=len(pool),
-        chosen=size.chosen,
-        forecasts=size.forecasts,
-        targets=_targets(on_targets, masks, pairs, plan.policy, run),
-        convergence=_convergence(plan, arena, run),
-        losses=_losses(people.posterior, sides, plan.policy),
-        posterior=None
-        if people.posterior is None
-        else _histogram(people.posterior, sides),
-        disparity=_disparity(
-            on_targets[kind.ratio_attack], masks, pairs, sides, people, plan
-        ),
+    return (
+        _targets(on_targets, masks, pairs, plan.policy, run),
+        _disparity(on_targets[kind.ratio_attack], masks, pairs, sides, people, plan),
     )
 
 
@@ -383,6 +445,7 @@ class Games:
     sides: Sides
     kind: Any
     seed: int
+    most: int
 
 
 def play(shared: Games, attack: Attack) -> Targets:
@@ -392,7 +455,7 @@ def play(shared: Games, attack: Attack) -> Targets:
         shared.pool,
         challenge_of=partial(shared.kind.model_challenge, shared.pool),
         units=shared.sides.units,
-        most=MOST_TARGETS,
+        most=shared.most,
         rng=stream(shared.seed, f"targets/{attack.name}"),
     )
     by_unit = np.array([shared.sides.by_unit(row) for row in scores])

@@ -1,8 +1,8 @@
 """Run the outsider's attacks on the product and on both controls, wherever there are workers."""
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,14 @@ from reticent.pipeline._ask import Null
 from reticent.pipeline._case import Case
 from reticent.pipeline._file import Files
 from reticent.pipeline._plan import AuditPlan
-from reticent.run import Content, Run, Serial, content_of, stream
+from reticent.run import Content, Run, Serial, Work, content_of, stream, timetable
 
-__all__ = ["Arena", "Scored", "Trial", "score_all", "with_room"]
+__all__ = ["PRODUCT", "Arena", "Scored", "Trial", "score_all", "with_room"]
 
 PRODUCT, MEMORISING, UNRELATED = "product", "memorising", "unrelated"
-# Records on which an attack is timed before a deadline: enough to be above its fixed costs, few enough to be quick.
-TRIAL_RECORDS = 2_000
+# Records of either side on which work is timed before a deadline: enough to be above its fixed costs, few enough to be
+# quick.
+TRIAL_RECORDS = 1_000
 GIGABYTE = 1e9
 
 
@@ -33,6 +34,24 @@ class Trial:
     challenge: Any
     knowledge: Knowledge[Any]
     sides: Sides
+
+    def part(self, seed: int) -> "Trial":
+        """Return the product with at most 1,000 members and 1,000 non-members, on which work is timed."""
+        rng = stream(seed, "attack/trial")
+        rows = [
+            rng.permutation(np.flatnonzero(self.sides.tags == tag))[:TRIAL_RECORDS]
+            for tag in (True, False)
+        ]
+        chosen = np.sort(np.concatenate(rows))
+        sides = Sides(self.sides.tags[chosen], self.sides.units[chosen])
+        pool = self.knowledge.pool
+        return Trial(
+            challenge=self.challenge.take(chosen),
+            knowledge=Knowledge(
+                tags=sides.sealed(), pool=None if pool is None else pool.take(chosen)
+            ),
+            sides=sides,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +76,11 @@ class Arena:
     def product(self) -> Trial:
         """The product."""
         return self.trials[PRODUCT]
+
+    @property
+    def control(self) -> Trial:
+        """The product that memorises, on which work is timed: to look at results on the product would have to be paid for."""
+        return self.trials[MEMORISING]
 
     @property
     def pool(self) -> Any:
@@ -196,8 +220,7 @@ def score_all(plan: AuditPlan, arena: Arena, run: Run) -> Scored:
         Seed, store, workers.
     """
     attacks, unmet = _chosen(plan, arena.has)
-    # Timed on a control: to look at results on the product before choosing attacks would have to be paid for.
-    attacks, late = _in_time(attacks, arena.trials[MEMORISING], run)
+    attacks, late = _in_time(attacks, arena.control, run)
     items = [(which, attack) for attack in attacks for which in arena.trials]
     attempts = with_room(run, arena.nbytes).keep_each(
         "attacking",
@@ -240,46 +263,23 @@ def _in_time(
     """
     if run.effort.deadline is None:
         return attacks, ()
-    begun, skipped, planned = [], [], 0.0
-    for attack in attacks:
-        # Three products: the audited one and two controls.
-        seconds = _seconds(attack, trial, run.seed) * 3 / run.effort.workers.count
-        # A shorter attack further down the list may still fit.
-        if run.effort.allows(planned + seconds):
-            planned += seconds
-            begun.append(attack)
-        else:
-            skipped.append(
-                AttackSkipped(
-                    name=attack.name,
-                    why=f"it would take about {seconds:.0f} s, which is more than the deadline of {run.effort.deadline:g} minutes leaves",
-                )
-            )
-    return tuple(begun), tuple(skipped)
-
-
-def _seconds(attack: Attack, trial: Trial, seed: int) -> float:
-    """Return about how long an attack takes on one product, from a trial on some of the records."""
-    total = len(trial.sides.tags)
-    rows = np.arange(total)
-    if total > TRIAL_RECORDS:
-        rows = np.sort(
-            stream(seed, "attack/trial").choice(total, TRIAL_RECORDS, replace=False)
+    part = trial.part(run.seed)
+    # Three products: the audited one and two controls. Scaled up linearly; attacks that sort or compare neighbours take a
+    # little longer than that.
+    times = 3 * len(trial.sides.tags) / len(part.sides.tags)
+    works = [
+        Work(
+            name=attack.name,
+            trial=partial(_attempt, (run.seed, {"trial": part}), ("trial", attack)),
+            times=times,
         )
-    pool = trial.knowledge.pool
-    part = Trial(
-        challenge=trial.challenge.take(rows),
-        knowledge=Knowledge(
-            tags=Sides(trial.sides.tags[rows], trial.sides.units[rows]).sealed(),
-            pool=None if pool is None else pool.take(rows),
-        ),
-        sides=trial.sides,
+        for attack in attacks
+    ]
+    late = timetable(works, effort=run.effort).late
+    return (
+        tuple(attack for attack in attacks if attack.name not in late),
+        tuple(AttackSkipped(name=name, why=why) for name, why in late.items()),
     )
-    started = time.perf_counter()
-    # As a job, so that it has one thread as it will have.
-    list(Serial().map(_attempt, [("trial", attack)], shared=(seed, {"trial": part})))
-    # Scaled up linearly; attacks that sort or compare neighbours take a little longer than that.
-    return (time.perf_counter() - started) * total / len(rows)
 
 
 def with_room(run: Run, size: int) -> Run:

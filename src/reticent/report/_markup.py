@@ -8,9 +8,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from reticent._visible import visible_page
+
 __all__ = [
     "block",
     "card",
+    "finished",
     "heading",
     "key",
     "lead",
@@ -117,12 +120,29 @@ def two(*parts: str | None) -> Markup:
 
 def page(title: str, body: Markup) -> str:
     """Return a page that needs nothing from outside."""
-    return ENVIRONMENT.get_template("page.html.j2").render(
+    return finished(
+        "page.html.j2",
         title=title,
         body=body,
         style=resource("page.css"),
         script=resource("page.js"),
     )
+
+
+def finished(name: str, **values: object) -> str:
+    """Return a whole page: the one door through which every page leaves, whoever wrote its parts.
+
+    Escaping keeps names from becoming markup. What remains are characters that turn the reading direction around or are not seen at all;
+    they are replaced here, also in the markup of sections of the user's own.
+
+    Parameters
+    ----------
+    name : str
+        The template of the page.
+    **values : object
+        What it shows; all but Markup is escaped.
+    """
+    return visible_page(ENVIRONMENT.get_template(name).render(**values))
 
 
 @cache

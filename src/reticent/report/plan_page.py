@@ -3,7 +3,7 @@
 from jinja2.utils import htmlsafe_json_dumps
 
 from reticent.account import BELIEFS, FALSE_RATES, Plan, PlanTable
-from reticent.report._markup import ENVIRONMENT, resource
+from reticent.report._markup import finished, resource
 
 __all__ = ["render_plan"]
 
@@ -60,7 +60,8 @@ def render_plan(
             strict=True,
         )
     ]
-    return ENVIRONMENT.get_template("plan.html.j2").render(
+    return finished(
+        "plan.html.j2",
         sliders=sliders,
         data=htmlsafe_json_dumps(data, separators=(",", ":")),
         style=resource("page.css") + resource("plan.css"),

@@ -14,6 +14,7 @@ from reticent.run._read import read_text
 from reticent.run._run import Progress, Run, quiet, silent
 from reticent.run._store import Store
 from reticent.run._threads import one_thread
+from reticent.run._timetable import Timetable, Work, timetable
 from reticent.run._values import content_of, content_of_fields
 from reticent.run._workers import Serial, Workers
 from reticent.run._write import open_folder, write_bytes, write_text
@@ -28,6 +29,8 @@ __all__ = [
     "Run",
     "Serial",
     "Store",
+    "Timetable",
+    "Work",
     "Workers",
     "code_of",
     "content_of",
@@ -45,6 +48,7 @@ __all__ = [
     "seed_for",
     "silent",
     "stream",
+    "timetable",
     "unpack",
     "write_bytes",
     "write_text",

@@ -26,9 +26,11 @@ class Effort:
     workers : Workers
         Who carries out jobs.
     deadline : float or None
-        Minutes after which no further work may begin; None if there is no deadline.
+        Minutes after which no work may end: what would end later is not begun. None if there is no deadline.
     started : float
         When the run began, by ``time.perf_counter`` of this machine.
+    reserved : float
+        Seconds before the deadline that belong to work which is planned already and comes later.
 
     Examples
     --------
@@ -43,6 +45,7 @@ class Effort:
     workers: Workers = field(default_factory=Serial)
     deadline: float | None = None
     started: float = field(default_factory=time.perf_counter)
+    reserved: float = 0.0
 
     def __post_init__(self) -> None:
         if self.minutes is not None:
@@ -66,7 +69,7 @@ class Effort:
         """Seconds until the deadline; infinite if there is none, 0 afterwards."""
         if self.deadline is None:
             return math.inf
-        return max(0.0, 60 * self.deadline - self._elapsed())
+        return max(0.0, 60 * self.deadline - self.reserved - self._elapsed())
 
     def allows(self, seconds: float) -> bool:
         """Return whether a piece of work would end before the deadline.
@@ -78,7 +81,7 @@ class Effort:
         """
         if self.deadline is None:
             return True
-        return self._elapsed() + seconds <= 60 * self.deadline
+        return self._elapsed() + self.reserved + seconds <= 60 * self.deadline
 
     def _elapsed(self) -> float:
         return time.perf_counter() - self.started

@@ -9,28 +9,6 @@ from threadpoolctl import ThreadpoolController
 __all__ = ["one_thread", "thread_pools"]
 
 
-def thread_pools() -> ThreadpoolController:
-    """Return what sets the threads of the loaded libraries.
-
-    Finding the libraries takes about as long as a hundred small trees, and an audit limits their threads more than a
-    hundred times. They are therefore looked for again only after something has been imported, which is how
-    libraries are loaded.
-
-    Examples
-    --------
-    >>> thread_pools() is thread_pools()
-    True
-    """
-    imported = list(sys.modules)
-    return _found_after(len(imported), imported[-1])
-
-
-@lru_cache(maxsize=1)
-def _found_after(count: int, latest: str) -> ThreadpoolController:
-    """Look for the libraries that are loaded after so many imports, the latest of them named."""
-    return ThreadpoolController()
-
-
 def one_thread() -> AbstractContextManager[object]:
     """Return a context in which OpenMP code runs on one core.
 
@@ -46,3 +24,18 @@ def one_thread() -> AbstractContextManager[object]:
         limits=1, user_api="openmp"
     )
     return context
+
+
+def thread_pools() -> ThreadpoolController:
+    """Return the pools of threads of all libraries that are loaded.
+
+    To find them takes 20 to 60 ms, which is longer than many a job: an audit of a small table asks more than a hundred times. Libraries are loaded by
+    imports, so they are looked for again only after an import.
+    """
+    return _find(len(sys.modules))
+
+
+@lru_cache(maxsize=1)
+def _find(modules: int) -> ThreadpoolController:
+    """Find the libraries; the number of imported modules says when to look again."""
+    return ThreadpoolController()

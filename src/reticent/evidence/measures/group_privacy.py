@@ -1,10 +1,13 @@
 """The privacy score of the worst group."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from reticent.evidence._gathered import LongStatistic
 from reticent.evidence._measure import worst_privacy
 from reticent.evidence.measures._base import Measure, Seen
-from reticent.evidence.statement import Limit, Statement
+from reticent.evidence.statement import Limit, Outcome, Statement
 
 __all__ = ["GroupPrivacy"]
 
@@ -25,7 +28,17 @@ class GroupPrivacy(Measure):
         if not groups:
             if limit is None:
                 return None
-            return self.statement(words, None, limit=limit, seen=seen)
+            statement = self.statement(words, None, limit=limit, seen=seen)
+            skipped = seen.evidence.skipped_statistic(LongStatistic.GROUPS)
+            if skipped is None:
+                return statement
+            return replace(
+                statement,
+                sentences={
+                    Outcome.OPEN: f"{words} must be {limit} but was not measured: {skipped.why}."
+                },
+                to_settle=f"Give the audit a later --deadline, so that the {self.noun} can be measured.",
+            )
         worst = min(groups, key=lambda group: group.privacy.value)
         return self.statement(
             f"{words} ({worst.name})",

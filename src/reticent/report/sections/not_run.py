@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from markupsafe import Markup
 from rich.console import RenderableType
 
+from reticent.evidence import Evidence
 from reticent.report._dossier import Dossier
-from reticent.report._markup import block, lead, table, wrapped
+from reticent.report._markup import block, lead, listed, table, wrapped
 from reticent.report._terminal import paragraph, stack
 
-__all__ = ["NotRunSection"]
+__all__ = ["NotRunSection", "skipped_words"]
 
 HEADS = ("kind of attack", "what it would look for", "known")
 NOTHING = "nothing is known about it"
@@ -53,12 +54,27 @@ class NotRunSection:
     def html(self, dossier: Dossier) -> Markup:
         """Return a table of the kinds that were not run."""
         rows = ((kind, wrapped(aim), NOTHING) for kind, aim in _kinds(dossier))
-        return block(lead(WORDS), table(HEADS, rows))
+        skipped = skipped_words(dossier.evidence)
+        return block(
+            lead(WORDS), table(HEADS, rows), listed(skipped) if skipped else None
+        )
 
     def text(self, dossier: Dossier) -> RenderableType:
         """Return the same for a terminal."""
         lines = (f"- {kind}: {aim}" for kind, aim in _kinds(dossier))
-        return stack(paragraph(WORDS), paragraph(*lines))
+        return stack(
+            paragraph(WORDS),
+            paragraph(*lines),
+            paragraph(*skipped_words(dossier.evidence), style="yellow"),
+        )
+
+
+def skipped_words(evidence: Evidence) -> list[str]:
+    """Return which statistics were left out, and why."""
+    return [
+        f"Left out, '{skip.name}': {skip.why.rstrip('.')}."
+        for skip in evidence.not_computed
+    ]
 
 
 def _kinds(dossier: Dossier) -> Iterator[tuple[str, str]]:

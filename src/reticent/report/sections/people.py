@@ -5,7 +5,13 @@ import math
 from markupsafe import Markup
 from rich.console import RenderableType
 
-from reticent.evidence import Evidence, Exposed, PoolEvidence, strongest
+from reticent.evidence import (
+    Evidence,
+    Exposed,
+    LongStatistic,
+    PoolEvidence,
+    strongest,
+)
 from reticent.report._dossier import Dossier
 from reticent.report._markup import block, card, heading, key, lead, table, two
 from reticent.report._terminal import paragraph
@@ -83,9 +89,12 @@ def naming_words(evidence: Evidence) -> list[str]:
     if naming is None:
         return []
     named, among = naming.named, f"among {naming.people:,} people"
+    why = f"{evidence.nonmembers:,} non-members are too few to tell"
+    if skipped := evidence.skipped_statistic(LongStatistic.NAMED):
+        why = skipped.why
     words = [
         f"How many members could be named {among} with at most {percent(naming.false_names)} false names is not known: "
-        f"{evidence.nonmembers:,} non-members are too few to tell."
+        f"{why}."
         if named is None
         else f"With at most {percent(naming.false_names)} false names, the strongest attack could name {percent(named.value)} "
         f"({percent(named.low)} to {percent(named.high)}) of the {evidence.members:,} members {among}."

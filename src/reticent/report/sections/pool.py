@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 from rich.console import RenderableType
 
-from reticent.evidence import Convergence, PoolEvidence
+from reticent.evidence import Convergence, Evidence, LongStatistic, PoolEvidence
 from reticent.report._dossier import Dossier
 from reticent.report._markup import block, card, heading, key, lead, table
 from reticent.report._terminal import Fitting, grid, on_two_lines, paragraph, stack
@@ -27,7 +27,7 @@ class PoolSection:
         pool = dossier.evidence.pool
         if pool is None:
             return None
-        return block(_targets(pool), _convergence(pool))
+        return block(_targets(dossier.evidence, pool), _convergence(pool))
 
     def text(self, dossier: Dossier) -> RenderableType | None:
         """Return the table for a terminal."""
@@ -82,10 +82,14 @@ def _heads(pool: PoolEvidence, rate: str) -> tuple[str, ...]:
     )
 
 
-def _targets(pool: PoolEvidence) -> Markup:
+def _targets(evidence: Evidence, pool: PoolEvidence) -> Markup:
     if not pool.targets:
+        skipped = evidence.skipped_statistic(LongStatistic.OTHER_MODELS)
         return lead(
-            pool_words(pool), "They are too few to stand in for the product one by one."
+            pool_words(pool),
+            "They are too few to stand in for the product one by one."
+            if skipped is None
+            else f"They were not attacked in the product's place: {skipped.why}.",
         )
     rows = (
         (
