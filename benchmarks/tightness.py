@@ -87,7 +87,12 @@ def _one_run() -> list[str]:
                 coins = rng.random(canaries) < 0.5
                 scores = rng.normal(mu * coins, 1.0)
                 plain = epsilon_lower_bound(
-                    scores[coins], scores[~coins], level=LEVEL, delta=DELTA, prior=0.5
+                    scores[coins],
+                    scores[~coins],
+                    level=LEVEL,
+                    delta=DELTA,
+                    prior=0.5,
+                    rng=rng,
                 )
                 form = one_run_lower_bound(scores, coins, level=LEVEL, delta=DELTA)
                 bounds["5.2"].append(plain.low)

@@ -1,11 +1,14 @@
 """Attacks on a pool of models: contracts, formulas against naive ones, games without a leak."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import expit
 from sklearn.datasets import make_classification
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 from reticent.attack import (
@@ -18,13 +21,18 @@ from reticent.attack import (
     SealedTags,
     ShadowModels,
 )
-from reticent.attack.lira import pool_moments
+from reticent.attack.lira import (
+    common_variance_wins,
+    likelihood_ratio,
+    pool_moments,
+)
 from reticent.errors import InvalidInput
 from reticent.evidence import ltu_accuracy, tpr_at_fpr
 from reticent.pool import Pool, balanced_masks, logit_of_truth
 from reticent.run import stream
 from reticent.testing import check_attack
 
+STRICT = 4.9  # standard errors that a mean exceeds once in a million
 ATTACKS = [
     LikelihoodRatio(),
     LikelihoodRatio(name="lira_two_variances", shared_variance=False),
@@ -106,6 +114,94 @@ def test_shrinking_brings_variances_nearer_to_the_truth(seed):
     shrunk = pool_moments(pool).variance_in
     error = lambda v: np.mean((np.log(v) - np.log(truth)) ** 2)  # noqa: E731
     assert error(shrunk) < 0.5 * error(raw)
+
+
+def logit_pool(rng, variances, gap, models):
+    """Models whose logits are normal with a variance for each record, and the logits of one target more."""
+    n = len(variances)
+    masks = balanced_masks(models, np.arange(n), rng=rng)
+    tags = rng.permutation(n) < n // 2
+    centre, noise = rng.normal(0, 2, n), np.sqrt(variances)
+    drawn = rng.normal(centre + gap * np.vstack([masks, tags]), noise)
+    p = expit(drawn)
+    answers = np.stack([p, 1 - p], axis=-1).astype(np.float32)
+    pool = Pool(masks=masks, labels=np.zeros(n, int), probabilities=answers[:-1])
+    return pool, logit_of_truth(answers[-1], pool.labels), tags
+
+
+def hits(scores, tags):
+    return tpr_at_fpr(scores[tags], scores[~tags], fpr=0.01, level=0.95).value
+
+
+@pytest.mark.parametrize("models", [4, 8, 16])
+@pytest.mark.parametrize("shape", [0.5, 1.5, 1000.0])
+def test_the_variance_of_both_sides_is_near_the_better_of_two_others(
+    shape, models, seed
+):
+    """Variances that differ by orders of magnitude, that differ, and that are all alike; 20 targets each."""
+    rng, n = stream(seed, f"variance {shape} {models}"), 1500
+    rates = []
+    for _ in range(20):
+        variances = 1 / rng.gamma(shape, 1 / shape, n)
+        pool, observed, tags = logit_pool(rng, variances, np.sqrt(np.median(variances)), models)  # fmt: skip
+        joint = pool_moments(pool, shared=True)
+        sides = pool_moments(pool)
+        mean = (sides.variance_in + sides.variance_out) / 2
+        ways = (joint.variance_in, mean, np.ones(n))
+        moments = [replace(joint, variance_in=v, variance_out=v) for v in ways]
+        rates.append([hits(likelihood_ratio(observed, m), tags) for m in moments])
+    ours = np.mean(rates, axis=0)[0]
+    gaps = np.array(rates)[:, 1:] - np.array(rates)[:, :1]
+    error = gaps.std(axis=0, ddof=1) / np.sqrt(20)
+    # Not worse than the better of the others by more than a twentieth, up to an error that has a chance of one in a million.
+    assert (gaps.mean(axis=0) <= 0.05 * ours + STRICT * error).all()
+    if shape == 0.5 and models == 8:  # twin: each of the others alone fails here
+        assert (gaps.mean(axis=0) < -STRICT * error).all()
+
+
+@pytest.mark.parametrize("models", [4, 8])
+@pytest.mark.parametrize(
+    ("estimator", "common"), [(RandomForestClassifier, False), (ExtraTreesClassifier, True)]
+)  # fmt: skip
+def test_games_choose_the_variance_that_finds_more_members(
+    estimator, common, models, seed
+):
+    """Bootstrapped trees need a variance for each record, trees that fit every record one for all; each alone is the other's twin."""
+    rng, n = stream(seed, f"choice {estimator.__name__} {models}"), 1200
+    X, y = make_classification(n, n_features=10, n_informative=6, flip_y=0.2, random_state=int(rng.integers(2**31)))  # fmt: skip
+    masks = balanced_masks(models + 6, np.arange(n), rng=rng)
+    p = np.stack(
+        [
+            estimator(20, random_state=k).fit(X[mask], y[mask]).predict_proba(X)
+            for k, mask in enumerate(masks)
+        ]
+    )
+    whole = Pool(masks=masks, probabilities=p.astype(np.float32), labels=y)
+    pool = whole.first(models)
+    assert common_variance_wins(pool) == common
+    rates = []
+    for target in range(models, models + 6):
+        own = pool_moments(pool, shared=True)
+        scores = [likelihood_ratio(whole.logits[target], m) for m in (own, own.with_common_variance())]  # fmt: skip
+        tags = masks[target]
+        rates.append([tpr_at_fpr(s[tags], s[~tags], fpr=0.02, level=0.95).value for s in scores])  # fmt: skip
+        challenge = Challenge(probabilities=p[target], labels=y)
+        knowledge = Knowledge(tags=SealedTags(tags, np.arange(n)), pool=pool)
+        made = LikelihoodRatio().score(challenge, knowledge=knowledge, rng=rng).values
+        assert np.allclose(made, scores[common], atol=1e-3, rtol=1e-4)
+    worse, better = np.mean(rates, axis=0)[:: 1 if common else -1]
+    assert better > 1.04 * worse
+
+
+def test_two_models_leave_no_game_and_a_target_never_chooses(seed):
+    rng = stream(seed, "no game")
+    assert not common_variance_wins(made_up(rng, models=2))
+    # Masks that are not in pairs: records that a game's shadows have all, or not at all, are left out of it.
+    masks = rng.random((5, 60)) < 0.5
+    masks[0], masks[1] = True, False
+    p = rng.dirichlet(np.ones(2), size=(5, 60)).astype(np.float32)
+    odd = Pool(masks=masks, probabilities=p, labels=np.zeros(60, int))
+    assert common_variance_wins(odd) in (True, False)
 
 
 def test_relative_ratio_ranks_as_counting_does(seed):

@@ -157,7 +157,12 @@ def test_it_shows_more_than_theorem_5_2(epsilon, canaries, least, seed):
     for scores, coins in audits(mu, canaries, runs, stream(seed, f"power/{epsilon}")):
         ours.append(one_run_lower_bound(scores, coins, level=0.95, delta=DELTA).low)
         plain = epsilon_lower_bound(
-            scores[coins], scores[~coins], level=0.95, delta=DELTA, prior=0.5
+            scores[coins],
+            scores[~coins],
+            level=0.95,
+            delta=DELTA,
+            prior=0.5,
+            rng=stream(seed, "ties"),
         )
         theirs.append(plain.low)
     assert least < np.median(ours) < epsilon

@@ -1,5 +1,7 @@
 """The worst case: what is left of its bias, coverage, size and power, and what it cannot see."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,6 +18,7 @@ from reticent.evidence import (
     worst_case_discrete,
     worst_case_vectors,
 )
+from reticent.evidence._cells import CELLS, Cells
 from reticent.run import stream
 
 FALSE_ALARM = 1e-6
@@ -85,9 +88,9 @@ def test_twin_two_halves_are_not_as_good_as_independent_records(seed):
     plain = honest = 0
     for _ in range(runs):
         d, r = rng.integers(10, size=(2, n))
-        called = worst_case._cross_fitted(d, r, 10, 0.0, rng)
+        called = Cells(members=d, nonmembers=r, counted=10).cross_fitted(rng)
         made = worst_case._corrected(
-            "x", 0.0, np.zeros(1), called, sharp=0.0, level=0.95
+            "x", 0.0, np.zeros(1), called, threshold=0.0, level=0.95
         )
         honest += made.estimate.low > 0
         plain += worst_case.vulnerability(*called, level=0.95).low > 0
@@ -107,6 +110,86 @@ def test_separated_samples_are_wholly_exposed(n, seed):
     assert made.plug_in < 0.97
     assert made.estimate.low > 0.5
     assert made.estimate.high > 0.99
+
+
+def interleaved(rng, n, values):
+    """Members have the even values and others the odd ones: the total variation is 1."""
+    return 2 * rng.integers(values // 2, size=n), 2 * rng.integers(values // 2, size=n) + 1  # fmt: skip
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(("n", "values"), [(1000, 40), (200, 20), (60, 6)])
+def test_few_values_that_alternate_are_counted(n, values, seed):
+    """An exact count: no draw of these sizes leaves a value with fewer than ten records but once in a million."""
+    rng = stream(seed, f"interleaved {n}")
+    d, r = interleaved(rng, n, values)
+    alone = worst_case_density(d, r, **ASKED, rng=rng)
+    three = [np.column_stack([side, side // 4, np.zeros(n)]) for side in (d, r)]
+    for made in (alone, worst_case_vectors(*three, **ASKED, rng=rng)):
+        assert made.plug_in == pytest.approx(1)
+        assert made.estimate.high == 1
+        assert made.estimate.low > 0.85
+        assert made.p_value == 0.05
+    # Twin: smoothed over all values, as before, hardly anything is left of it, at either end.
+    grid = worst_case.cells_of_numbers(d + rng.uniform(0, 1e-9, n), r + rng.uniform(0, 1e-9, n))  # fmt: skip
+    blurred = replace(grid, width=CELLS * 0.2 * n**-0.25)
+    smoothed = worst_case._by_cells(blurred, "x", 0.95, rng)
+    assert smoothed.estimate.high < 0.9
+    if values == 40:
+        assert smoothed.estimate.high < 0.2
+
+
+@pytest.mark.usefixtures("few")
+def test_a_group_whose_scores_alternate_is_not_lost_in_the_sum(seed):
+    rng = stream(seed, "group interleaved")
+    apart, same = interleaved(rng, 300, 12), rng.normal(size=(2, 300))
+    each = [
+        (1.0, worst_case_density(d, r, **ASKED, rng=rng).estimate)
+        for d, r in (apart, same)
+    ]
+    whole = subgroup_aware(each, level=0.9)
+    assert whole.low > 0.45
+    assert whole.high > 0.5
+
+
+@pytest.mark.usefixtures("few")
+def test_common_values_among_others_are_counted_and_the_others_smoothed(seed):
+    """Half of the records alternate, half are alike: the truth is one half."""
+    rng, runs, n = stream(seed, "mixed"), 60, 500
+    missed = high = 0
+    for _ in range(runs):
+        sides = [
+            np.where(rng.random(n) < 0.5, even_or_odd, rng.normal(size=n))
+            for even_or_odd in interleaved(rng, n, 12)
+        ]
+        made = worst_case_density(*sides, **ASKED, rng=rng).estimate
+        missed += not made.low <= 0.5 <= made.high
+        high += made.high > 0.75
+    assert missed <= binom.isf(FALSE_ALARM, runs, 0.06)
+    assert high == 0  # a bound that is always 1 would cover, too
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("shift", [0.0, 0.5])
+def test_the_steps_of_a_forest_are_covered(shift, seed):
+    """Fifty-one values with a smooth difference: counting them costs width and no coverage."""
+    rng, runs, n = stream(seed, f"steps {shift}"), 100, 400
+    edges = np.linspace(-3, 3, 50)
+    shares = [np.diff(np.r_[0, ndtr(edges - s), 1]) for s in (shift, 0.0)]
+    truth = np.abs(shares[0] - shares[1]).sum() / 2
+    low = high = 0
+    for _ in range(runs):
+        d, r = (np.searchsorted(edges, rng.normal(s, 1, n)) for s in (shift, 0.0))
+        made = worst_case_density(d, r, **ASKED, rng=rng).estimate
+        low, high = low + (made.low > truth + 1e-12), high + (made.high < truth)
+    assert max(low, high) <= binom.isf(FALSE_ALARM, runs, 0.025)
+
+
+def test_two_values_are_the_gap_whichever_way_they_are_asked_for(seed):
+    rng = stream(seed, "two values")
+    d, r = rng.random(90) < 0.7, rng.random(80) < 0.4
+    ways = [way(d, r, **ASKED, rng=stream(seed, "same")) for way in (worst_case_density, worst_case_discrete)]  # fmt: skip
+    assert ways[0] == ways[1]
 
 
 @pytest.mark.usefixtures("few")

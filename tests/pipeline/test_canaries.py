@@ -154,7 +154,12 @@ def test_the_bounds_are_those_of_the_scores(seed):
     )
     ranks = rankdata(scores.round(9), method="ordinal")
     plain = epsilon_lower_bound(
-        ranks[coins], ranks[~coins], level=0.95, delta=1e-5, prior=0.5
+        ranks[coins],
+        ranks[~coins],
+        level=0.95,
+        delta=1e-5,
+        prior=0.5,
+        rng=stream(0, "no ties"),
     )
     assert found.any_form.low == plain.low
 

@@ -1,6 +1,7 @@
 """What a mechanism guarantees, and which mechanism meets a target: mathematics without data."""
 
 from reticent.account.calibrate import calibrate
+from reticent.account.combined import Composition, Group
 from reticent.account.gaussian import (
     analytic_noise,
     gaussian_delta,
@@ -8,11 +9,9 @@ from reticent.account.gaussian import (
 )
 from reticent.account.guarantee import Guarantee
 from reticent.account.mechanisms import (
-    Composition,
     Exponential,
     Failure,
     Gaussian,
-    Group,
     Laplace,
     Mechanism,
     NonSphericalGaussian,

@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from dp_accounting.pld import common
 from dp_accounting.pld import privacy_loss_distribution as pld
@@ -28,11 +28,11 @@ from reticent.account.source import classical_noise
 from reticent.errors import InvalidInput
 
 __all__ = [
-    "Composition",
+    "Bounded",
     "Exponential",
     "Failure",
     "Gaussian",
-    "Group",
+    "Grouped",
     "Laplace",
     "Mechanism",
     "NonSphericalGaussian",
@@ -40,6 +40,7 @@ __all__ = [
     "RandomisedResponse",
     "Relation",
     "SubsampledGaussian",
+    "repeated",
 ]
 
 Loss = Any  # a PrivacyLossDistribution of dp-accounting, which has no types
@@ -63,6 +64,25 @@ class Mechanism(Protocol):
 
     def loss(self, grid: float) -> Loss:
         """Return the privacy loss distribution on a grid, rounded to the safe side."""
+        ...
+
+
+@runtime_checkable
+class Bounded(Mechanism, Protocol):
+    """A mechanism with a pure epsilon, which no output exceeds."""
+
+    @property
+    def largest_loss(self) -> float:
+        """The largest privacy loss of any output; infinite if a part is not bounded."""
+        ...
+
+
+@runtime_checkable
+class Grouped(Mechanism, Protocol):
+    """A mechanism that says how it protects several records that come and go together."""
+
+    def group_loss(self, size: int, grid: float) -> Loss:
+        """Return the privacy loss distribution for a group of ``size`` records."""
         ...
 
 
@@ -105,6 +125,15 @@ class RandomisedResponse:
             1 - self.truth, self.answers, value_discretization_interval=grid
         )
 
+    @property
+    def largest_loss(self) -> float:
+        """The largest privacy loss."""
+        return self.epsilon
+
+    def group_loss(self, size: int, grid: float) -> Loss:
+        """Return the privacy loss distribution for a group, each of whom answers independently."""
+        return repeated(self, size, grid)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Laplace:
@@ -116,7 +145,6 @@ class Laplace:
         Scale of the noise over the L1 sensitivity; epsilon is its inverse.
     """
 
-    sampled: ClassVar[bool] = False  # whether a record takes part by chance
     noise_multiplier: float
     relation: Relation = Relation.ADD_REMOVE
 
@@ -129,6 +157,11 @@ class Laplace:
             self.noise_multiplier / _reach(self.relation),
             value_discretization_interval=grid,
         )
+
+    @property
+    def largest_loss(self) -> float:
+        """The largest privacy loss: the pure epsilon."""
+        return _reach(self.relation) / self.noise_multiplier
 
     def group_loss(self, size: int, grid: float) -> Loss:
         """Return the privacy loss distribution for a group of records."""
@@ -147,7 +180,6 @@ class Gaussian:
         sensitivity is twice as large, and the guarantee is weaker.
     """
 
-    sampled: ClassVar[bool] = False  # whether a record takes part by chance
     noise_multiplier: float
     relation: Relation = Relation.ADD_REMOVE
 
@@ -253,6 +285,10 @@ class NonSphericalGaussian:
         """Return the privacy loss distribution."""
         return sampled_loss(1 / self.mu, 1.0, grid, replace=False)
 
+    def group_loss(self, size: int, grid: float) -> Loss:
+        """Return the privacy loss distribution for a group of records."""
+        return sampled_loss(1 / (size * self.mu), 1.0, grid, replace=False)
+
     @classmethod
     def cheapest(cls, ranges: Sequence[float], *, mu: float) -> "NonSphericalGaussian":
         r"""Return the mechanism of a given mu with the least total variance.
@@ -289,6 +325,15 @@ class Exponential:
             value_discretization_interval=grid,
         )
 
+    @property
+    def largest_loss(self) -> float:
+        """The largest privacy loss."""
+        return self.epsilon
+
+    def group_loss(self, size: int, grid: float) -> Loss:
+        """Return the loss of the worst mechanism with this epsilon for a group: qualities move that much further."""
+        return replace(self, epsilon=size * self.epsilon).loss(grid)
+
 
 @dataclass(frozen=True, kw_only=True)
 class SubsampledGaussian:
@@ -302,7 +347,6 @@ class SubsampledGaussian:
         Probability that a record takes part, in (0, 1].
     """
 
-    sampled: ClassVar[bool] = True  # whether a record takes part by chance
     noise_multiplier: float
     sampling_rate: float
     relation: Relation = Relation.ADD_REMOVE
@@ -326,6 +370,9 @@ class SubsampledGaussian:
 
     def group_loss(self, size: int, grid: float) -> Loss:
         """Return the privacy loss distribution of one step for a group of records."""
+        if size == 1:
+            return self.loss(grid)
+        _only(self.relation, Relation.ADD_REMOVE, "a group under sampling")
         # A binomial number of the group's records takes part in each step: a mixture of shifts.
         counts = range(size + 1)
         return pld.from_mixture_gaussian_mechanism(
@@ -364,44 +411,14 @@ class Failure:
             value_discretization_interval=grid,
         )
 
-
-@dataclass(frozen=True, kw_only=True)
-class Composition:
-    """Several releases about the same table, one after another; each may depend on the results of those before it.
-
-    Parameters
-    ----------
-    parts : tuple of (Mechanism, int)
-        Mechanisms, each with the number of times that it is used.
-    """
-
-    parts: tuple[tuple[Mechanism, int], ...]
-
-    def __post_init__(self) -> None:
-        if not self.parts or any(times < 1 for _, times in self.parts):
-            raise InvalidInput(
-                "a composition needs at least one mechanism, each used at least once."
-            )
-        relations = {mechanism.relation for mechanism, _ in self.parts}
-        if len(relations) > 1:
-            raise InvalidInput(
-                f"the mechanisms have the relations {', '.join(sorted(relations))}, whose epsilons cannot be added; describe all "
-                "of them under one relation."
-            )
-
-    @property
-    def relation(self) -> Relation:
-        """The relation of all parts."""
-        return self.parts[0][0].relation
-
-    def loss(self, grid: float) -> Loss:
-        """Return the privacy loss distribution of all parts together."""
-        whole: Loss | None = None
-        for mechanism, times in self.parts:
-            part = _repeated(mechanism, times, grid)
-            whole = part if whole is None else whole.compose(part)
-        assert whole is not None
-        return whole
+    def group_loss(self, size: int, grid: float) -> Loss:
+        """Return the privacy loss distribution for a group: by the union bound, each record adds its own failure."""
+        return pld.from_privacy_parameters(
+            common.DifferentialPrivacyParameters(
+                0.0, min(1.0, size * self.probability)
+            ),
+            value_discretization_interval=grid,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -416,7 +433,6 @@ class PrivateTraining:
         Number of steps.
     """
 
-    sampled: ClassVar[bool] = True  # whether a record takes part by chance
     noise_multiplier: float
     sampling_rate: float
     steps: int
@@ -440,56 +456,24 @@ class PrivateTraining:
 
     def loss(self, grid: float) -> Loss:
         """Return the privacy loss distribution of all steps."""
-        return _repeated(self._step(), self.steps, grid)
+        return repeated(self._step(), self.steps, grid)
 
     def group_loss(self, size: int, grid: float) -> Loss:
         """Return the privacy loss distribution of all steps for a group of records."""
-        step = SubsampledGaussian(
-            noise_multiplier=self.noise_multiplier, sampling_rate=self.sampling_rate
-        ).group_loss(size, grid)
-        return composed(step, self.steps)
+        if size == 1:
+            return self.loss(grid)
+        step = self._step()
+        if isinstance(step, Gaussian):
+            wider = replace(step, noise_multiplier=step.noise_multiplier / size)
+            return repeated(wider, self.steps, grid)
+        return composed(step.group_loss(size, grid), self.steps)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Group:
-    """The protection that a mechanism gives to a group of records that are added or removed together.
-
-    Parameters
-    ----------
-    mechanism : Laplace, Gaussian, SubsampledGaussian or PrivateTraining
-        The mechanism that protects one record.
-    size : int
-        Number of records in the group.
-    """
-
-    mechanism: Laplace | Gaussian | SubsampledGaussian | PrivateTraining
-    size: int
-
-    def __post_init__(self) -> None:
-        if self.size < 1:
-            raise InvalidInput(
-                f"the size of a group must be at least 1, got {self.size}."
-            )
-        if self.mechanism.sampled and self.size > 1:
-            _only(self.relation, Relation.ADD_REMOVE, "a group under sampling")
-
-    @property
-    def relation(self) -> Relation:
-        """The relation of the mechanism, with groups in place of records."""
-        return self.mechanism.relation
-
-    def loss(self, grid: float) -> Loss:
-        """Return the privacy loss distribution for the whole group."""
-        return self.mechanism.group_loss(self.size, grid)
-
-
-def _repeated(mechanism: Mechanism, times: int, grid: float) -> Loss:
-    if isinstance(mechanism, Gaussian):
+def repeated(mechanism: Mechanism, times: int, grid: float) -> Loss:
+    """Return the privacy loss distribution of several uses of a mechanism."""
+    if isinstance(mechanism, Gaussian | NonSphericalGaussian):
         # Many uses equal one use with less noise, so that no error of the grid adds up.
-        once = Gaussian(
-            noise_multiplier=mechanism.noise_multiplier / math.sqrt(times),
-            relation=mechanism.relation,
-        )
+        once = Gaussian(noise_multiplier=1 / (mechanism.mu * math.sqrt(times)))
         return once.loss(grid)
     return composed(mechanism.loss(grid), times)
 

@@ -16,19 +16,16 @@ References
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reticent._check import in_open_unit
+from reticent.account.combined import Composition, largest_loss
 from reticent.account.mechanisms import (
-    Composition,
-    Exponential,
-    Laplace,
     Mechanism,
     PrivateTraining,
-    RandomisedResponse,
     Relation,
     SubsampledGaussian,
 )
@@ -64,15 +61,26 @@ class TradeOff:
         Width of a cell of the privacy loss.
     sides : tuple
         Loss distributions, one for each direction.
+    largest_loss : float
+        The pure epsilon, which bounds every statement; infinite if there is none. The grid alone rounds losses up, and counts
+        what lies beyond the end of a composition as a certain loss.
     """
 
     relation: Relation
     grid: float
     sides: tuple[_Side, ...]
+    largest_loss: float = math.inf
 
     def delta(self, epsilon: float) -> float:
         r"""Return the smallest delta at an epsilon: :math:`E[(1 - e^{\varepsilon - L})_+]`."""
-        return max(_delta(side, epsilon) for side in self.sides)
+        if epsilon >= self.largest_loss:
+            return 0.0
+        # Randomised response is the worst mechanism with a pure epsilon: delta is (e^E - e^epsilon)/(1 + e^E).
+        ends = math.exp(-self.largest_loss), math.exp(epsilon - self.largest_loss)
+        return min(
+            (1 - ends[1]) / (1 + ends[0]),
+            max(_delta(side, epsilon) for side in self.sides),
+        )
 
     def epsilon(self, delta: float) -> float:
         """Return the smallest epsilon at a delta, or infinity if no epsilon reaches it.
@@ -84,7 +92,7 @@ class TradeOff:
         """
         if not 0 <= delta < 1:
             raise InvalidInput(f"delta must lie in [0, 1), got {delta}.")
-        return max(_epsilon(side, delta) for side in self.sides)
+        return min(self.largest_loss, max(_epsilon(side, delta) for side in self.sides))
 
     @property
     def advantage(self) -> float:
@@ -108,7 +116,14 @@ class TradeOff:
     def tprs(self, fprs: Sequence[float]) -> NDArray[np.float64]:
         """Return :meth:`tpr` at several false-positive rates at once."""
         rates = [_tprs(side, fprs) for side in self.sides]
-        return np.asarray(np.max(rates, axis=0))
+        found = np.asarray(np.max(rates, axis=0))
+        if math.isinf(self.largest_loss):
+            return found
+        # Under a pure epsilon E the true-positive rate is at most e^E times the false one, and 1 - FPR at most e^E times 1 - TPR.
+        false = np.asarray(fprs, dtype=np.float64)
+        steep = false * math.exp(min(self.largest_loss, LARGEST))
+        flat = 1 - (1 - false) * math.exp(-self.largest_loss)
+        return np.asarray(np.minimum(found, np.minimum(steep, flat)))
 
     def probability_of_belief(self, belief: float, *, prior: float = 0.5) -> float:
         """Return the probability that an attacker's belief in the truth comes to exceed ``belief``.
@@ -125,6 +140,8 @@ class TradeOff:
         least = _logit(in_open_unit(belief, "belief")) - _logit(
             in_open_unit(prior, "prior")
         )
+        if least >= self.largest_loss:
+            return 0.0
         # The cell that holds the limit is counted whole, so that the bound leans to the safe side.
         return max(
             float(side.first[side.losses > least - self.grid].sum()) + side.certain
@@ -145,12 +162,16 @@ class TradeOff:
         highest = -math.inf
         for side in self.sides:
             if side.certain > failure:
-                return 1.0
+                highest = math.inf
+                continue
             above = np.cumsum(side.first[::-1])[::-1] + side.certain
             place = int(np.searchsorted(-above, -failure, side="left"))
             # Losses from `place` on have a probability of at most the failure.
             last = side.losses[min(place, len(side.losses) - 1)]
             highest = max(highest, float(last) + self.grid)
+        highest = min(highest, self.largest_loss)
+        if math.isinf(highest):
+            return 1.0
         return _sigmoid(highest + _logit(in_open_unit(prior, "prior")))
 
     def accuracy(self, *, prior: float = 0.5) -> float:
@@ -169,7 +190,9 @@ class TradeOff:
             missed = float(side.first[~positive].sum())
             false_alarms = float(side.second[positive].sum())
             least = min(least, prior * missed + (1 - prior) * false_alarms)
-        return 1 - least
+        # No attacker errs less often than with randomised response, or than by always giving one answer.
+        decay = math.exp(-self.largest_loss)
+        return 1 - max(least, min(prior, 1 - prior, decay / (1 + decay)))
 
     def reconstruction(self, chance: float) -> float:
         """Return the largest probability of reconstructing a record, given that of guessing it without the release [4]_.
@@ -224,11 +247,12 @@ def trade_off(mechanism: Mechanism, *, grid: float | None = None) -> TradeOff:
     pmfs = [loss._pmf_remove]
     if not loss._symmetric:
         pmfs.append(loss._pmf_add)
-    sides = tuple(_side(p) for p in pmfs)
-    if isinstance(mechanism, RandomisedResponse | Laplace | Exponential):
-        # The loss of these is bounded, so a mass at infinity can only come from rounding.
-        sides = tuple(replace(side, certain=0.0) for side in sides)
-    return TradeOff(relation=mechanism.relation, grid=grid, sides=sides)
+    return TradeOff(
+        relation=mechanism.relation,
+        grid=grid,
+        sides=tuple(_side(p) for p in pmfs),
+        largest_loss=largest_loss(mechanism),
+    )
 
 
 def _side(pmf: object) -> _Side:

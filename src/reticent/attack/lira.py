@@ -8,7 +8,8 @@ References
    in microarray experiments", Stat. Appl. Genet. Mol. Biol. 3, 2004, Section 6.2.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -22,6 +23,7 @@ __all__ = [
     "LikelihoodRatio",
     "LikelihoodRatioOffline",
     "Moments",
+    "common_variance_wins",
     "mean_and_variance",
     "pool_moments",
     "shrunken",
@@ -38,6 +40,11 @@ COMMON_VARIANCE = 1e6
 # Newton's method takes a handful of steps from Smyth's starting point; the rest is a safeguard against a loop.
 MOST_NEWTON_STEPS = 50
 NEWTON_PRECISION = 1e-8
+# Games by which the variance is chosen: on so many records and models the rates differ by about a hundredth by chance.
+MOST_JUDGED = 3_000
+MOST_REHEARSALS = 6
+FEWEST_FOR_PAIRS = 6  # so that four shadows are left without the target's pair
+JUDGED_RATES = (0.001, 0.003, 0.01, 0.03, 0.1)  # even on a logarithmic axis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,17 +60,91 @@ class Moments:
     variance_in: NDArray[np.float64]
     variance_out: NDArray[np.float64]
 
+    def with_common_variance(self) -> "Moments":
+        """Return the same means, with one variance for all records."""
+        mean = float((self.variance_in.mean() + self.variance_out.mean()) / 2)
+        common = np.full(len(self.variance_in), mean)
+        return replace(self, variance_in=common, variance_out=common)
 
-def pool_moments(pool: Pool) -> Moments:
-    """Return the moments of every record's logit, variances shrunk."""
+
+def common_variance_wins(pool: Pool) -> bool:
+    """Say whether one variance for all records finds more members than one for each, in games between models of the pool.
+
+    Where variances differ for reasons of the record, as with forests, dividing by a common one loses most of the
+    members; where a model fits its records closely, small variances are chance, and dividing by them raises
+    non-members above all others. No rule from the variances alone tells the two apart, but the models do:
+    each plays the target, the others are its shadows, and the share of its members that is found, averaged over
+    false-positive rates between 0.1 % and 10 %, decides (docs/decisions/0035). Whose members the product's are plays no part.
+
+    Parameters
+    ----------
+    pool : Pool
+        The models.
+    """
+    n = pool.masks.shape[1]
+    rows = np.unique(np.linspace(0, n - 1, min(n, MOST_JUDGED)).astype(np.int64))
+    part = pool.take(rows)
+    own, common = 0.0, 0.0
+    for model, shadows in _rehearsals(part):
+        inside = part.masks[shadows]
+        known = np.flatnonzero(inside.any(axis=0) & ~inside.all(axis=0))
+        tags = part.masks[model, known]
+        if tags.all() or not tags.any():
+            continue
+        moments = pool_moments(part.take(known).of_models(shadows), shared=True)
+        observed = part.logits[model, known]
+        own += _mean_rate(likelihood_ratio(observed, moments), tags)
+        moments = moments.with_common_variance()
+        common += _mean_rate(likelihood_ratio(observed, moments), tags)
+    return common > own
+
+
+def _rehearsals(pool: Pool) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+    """Yield models as targets, with their shadows."""
+    if len(pool) >= FEWEST_FOR_PAIRS:
+        yield from pool.shadows(most=MOST_REHEARSALS)
+        return
+    # Few models: without the target's complement no variance would be left. It favours neither way of dividing.
+    for model in range(len(pool) if len(pool) > 2 else 0):
+        yield model, np.arange(len(pool)) != model
+
+
+def _mean_rate(scores: NDArray[np.float64], tags: NDArray[np.bool_]) -> float:
+    """Return the true-positive rate, averaged over low false-positive rates."""
+    descending = tags[np.argsort(-scores, kind="stable")]
+    found, wrong = np.cumsum(descending), np.cumsum(~descending)
+    allowed = np.floor(np.array(JUDGED_RATES) * wrong[-1])
+    last = np.searchsorted(wrong, allowed, side="right") - 1
+    return float(np.where(last >= 0, found[last], 0).mean() / found[-1])
+
+
+def pool_moments(pool: Pool, *, shared: bool = False) -> Moments:
+    """Return the moments of every record's logit, variances shrunk.
+
+    Parameters
+    ----------
+    pool : Pool
+        The models.
+    shared : bool
+        Whether a record has one variance for models with it and without it. The squares of both sides are then added up
+        before they are shrunk, so that the variance rests on M - 2 degrees of freedom: with four models that is twice as
+        many as on either side.
+    """
     inside = pool.masks
     mean_in, raw_in, count_in = mean_and_variance(pool.logits, inside)
     mean_out, raw_out, count_out = mean_and_variance(pool.logits, ~inside)
+    if shared:
+        freedom = count_in + count_out - 2
+        squares = raw_in * (count_in - 1) + raw_out * (count_out - 1)
+        variance_in = variance_out = shrunken(squares / np.maximum(freedom, 1), freedom)
+    else:
+        variance_in = shrunken(raw_in, count_in - 1)
+        variance_out = shrunken(raw_out, count_out - 1)
     return Moments(
         mean_in=mean_in,
         mean_out=mean_out,
-        variance_in=shrunken(raw_in, count_in - 1),
-        variance_out=shrunken(raw_out, count_out - 1),
+        variance_in=variance_in,
+        variance_out=variance_out,
     )
 
 
@@ -129,8 +210,9 @@ class LikelihoodRatio:
     Parameters
     ----------
     shared_variance : bool
-        Use one variance for both sides, as Section VI-C of [1]_ does with few models; the
-        score is then linear in the logit and cannot be misled by a wrong ratio of variances.
+        Use one variance for both sides; the score is then linear in the logit and cannot be misled by a
+        wrong ratio of variances. Whether each record has its own or all have one, as in Section VI-C of [1]_, is chosen by
+        games between the models of the pool.
     """
 
     name: str = "lira"
@@ -146,25 +228,19 @@ class LikelihoodRatio:
     ) -> Scores:
         """Return the log-likelihood ratio of each record."""
         pool = knowledge.need_pool(self.name)
-        return Scores(
-            values=likelihood_ratio(
-                logit_of_truth(challenge.probabilities, challenge.labels),
-                pool_moments(pool),
-                shared_variance=self.shared_variance,
-            )
-        )
+        moments = pool_moments(pool, shared=self.shared_variance)
+        if self.shared_variance and common_variance_wins(pool):
+            moments = moments.with_common_variance()
+        observed = logit_of_truth(challenge.probabilities, challenge.labels)
+        return Scores(values=likelihood_ratio(observed, moments))
 
 
 def likelihood_ratio(
-    observed: NDArray[np.float64], moments: Moments, *, shared_variance: bool
+    observed: NDArray[np.float64], moments: Moments
 ) -> NDArray[np.float64]:
     """Return log N(observed; in) - log N(observed; out) per record."""
-    v_in, v_out = moments.variance_in, moments.variance_out
-    if shared_variance:
-        v_in = v_out = (v_in + v_out) / 2
-    return _log_normal(observed, moments.mean_in, v_in) - _log_normal(
-        observed, moments.mean_out, v_out
-    )
+    inside = _log_normal(observed, moments.mean_in, moments.variance_in)
+    return inside - _log_normal(observed, moments.mean_out, moments.variance_out)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -63,7 +63,7 @@ def measure_attack(
     family : str
         What the attacker does besides querying.
     rng : numpy.random.Generator
-        For the halves on which decision thresholds are learned.
+        For the halves on which decision thresholds are learned, and the order of tied scores.
     """
     members, nonmembers = scores.members, scores.nonmembers
     each, joint = asked.joint.each, asked.joint.state
@@ -80,7 +80,7 @@ def measure_attack(
             exposed_share(members, nonmembers, below=asked.exposed_below, level=each)
         ),
         vulnerability=joint(vulnerability(called, called_out, level=each)),
-        epsilon=joint(epsilon_lower_bound(members, nonmembers, level=each)),
+        epsilon=joint(epsilon_lower_bound(members, nonmembers, level=each, rng=rng)),
         roc=tuple(
             roc_points(members, nonmembers, fprs=ROC_RATES, level=asked.joint.level)
         ),

@@ -25,6 +25,7 @@ def epsilon_lower_bound(
     nonmembers: ArrayLike,
     *,
     level: float,
+    rng: np.random.Generator,
     delta: float = 0.0,
     prior: float | None = None,
 ) -> Estimate:
@@ -37,7 +38,8 @@ def epsilon_lower_bound(
     :math:`\delta` (Theorem 5.2 of [1]_); :math:`\pi` is the share of the guessed side among all
     records. The attack may guess "member" for its r highest scores or "non-member" for its
     r lowest, where r is a power of two; each of these choices gets an equal part of the error
-    (Bonferroni), so the choice is paid for. Ties across the r-th score count as wrong.
+    (Bonferroni), so the choice is paid for. Among tied scores the attack chooses at random, without knowing who is a member,
+    as an attacker would.
 
     The bound treats the records of this audit as members by chance: it holds for a
     product trained on a random part of the table. ``high`` is always infinite, because an attack
@@ -49,6 +51,8 @@ def epsilon_lower_bound(
         Scores, larger meaning more like a member.
     level : float
         Confidence, in (0, 1).
+    rng : numpy.random.Generator
+        For the order of tied scores; without ties it changes nothing.
     delta : float
         The delta of the claim, in [0, 1).
     prior : float, optional
@@ -61,10 +65,10 @@ def epsilon_lower_bound(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> round(epsilon_lower_bound(np.arange(100) + 100.0, np.arange(100.0), level=0.95).low, 2)
+    >>> rng = np.random.default_rng(0)
+    >>> round(epsilon_lower_bound(np.arange(100) + 100.0, np.arange(100.0), level=0.95, rng=rng).low, 2)
     2.41
-    >>> epsilon_lower_bound(np.arange(100.0), np.arange(100.0), level=0.95).low
+    >>> epsilon_lower_bound(np.arange(100.0), np.arange(100.0), level=0.95, rng=rng).low
     0.0
     """
     d, r = as_scores(members, "members"), as_scores(nonmembers, "non-members")
@@ -75,21 +79,20 @@ def epsilon_lower_bound(
     prior = len(d) / total if prior is None else in_open_unit(prior, "prior")
     counts = _guess_counts(total)
     miss = (1 - level) / (2 * len(counts))
+    is_member = np.repeat([True, False], [len(d), len(r)])
+    shuffled = rng.permutation(total)
+    # A stable sort of shuffled records leaves ties in random order.
+    order = np.argsort(-np.concatenate([d, r])[shuffled], kind="stable")
+    descending = is_member[shuffled[order]]
+    sides = ((descending, prior), (~descending[::-1], 1 - prior))
     best = 0.0
-    for guessed, others, share in ((d, r, prior), (-r, -d, 1 - prior)):
-        descending = np.sort(np.concatenate([guessed, others]))[::-1]
-        ascending = np.sort(guessed)
+    for guessed_right, share in sides:
+        right = np.cumsum(guessed_right)
         for count in counts:
-            # Every record above the next score is guessed; those tied with it are not,
-            # but the attack still owes `count` guesses: they count as wrong.
-            cut = descending[count] if count < total else -np.inf
-            right = len(guessed) - int(np.searchsorted(ascending, cut, side="right"))
-            best = max(
-                best,
-                epsilon_from_guesses(
-                    min(right, count), count, total, share, miss, delta
-                ),
+            epsilon = epsilon_from_guesses(
+                int(right[count - 1]), count, total, share, miss, delta
             )
+            best = max(best, epsilon)
     return Estimate(
         value=best,
         low=best,

@@ -12,13 +12,17 @@ References
 .. [1] Pedersen et al., "LTU attacker for membership inference", arXiv:2202.02278.
 .. [2] DeLong, DeLong & Clarke-Pearson, "Comparing the areas under two or more correlated
    receiver operating characteristic curves: a nonparametric approach", Biometrics 44, 1988.
+.. [3] Gaffke, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a
+   nonnegative variable", Mathematical Methods of Statistics 14, 2005.
+.. [4] Learned-Miller & Thomas, "A new confidence interval for the mean of a bounded random
+   variable", arXiv:1905.06208.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit, ndtri
+from scipy.special import betaincinv
 
 from reticent._check import as_scores, in_open_unit
 from reticent.errors import InvalidInput
@@ -108,15 +112,19 @@ def ltu_accuracy(
     *,
     level: float,
 ) -> Estimate:
-    r"""Return the exact LTU accuracy over all pairs, with DeLong's interval.
+    r"""Return the exact LTU accuracy over all pairs, with an interval for the draw of records.
 
     The accuracy :math:`A` is the ROC AUC. Its variance (Eq. 5 of [2]_) is
     :math:`S_{10}/|D| + S_{01}/|R|`, the sample variances of the individual accuracies;
     the pairs themselves are dependent and must not be counted as independent trials.
-    The interval is computed on the logit scale and mapped back, which keeps it inside (0, 1)
-    and its coverage close to nominal near the ends. When one side shows no variance (a perfect or
-    constant attack), the interval is Clopper-Pearson's for min(\|D\|, \|R\|) rounds without
-    a shared record, which is wider than necessary.
+
+    Few records on one side, or an accuracy near 1, make that variance too small just when the accuracy is too
+    large: the rare records that the attack gets wrong are then missing from both. Each end therefore
+    adds to either side one record that is as bad for it as a record can be (for the low end a member below all others and a
+    non-member above all others), gives all records random Dirichlet weights, and takes a quantile of the
+    weighted accuracy: Gaffke's bound on a mean ([3]_, [4]_) for the two sides. Its distribution is taken to be a beta with
+    the same mean and variance. If one side is so large that it counts as known, and the individual accuracies
+    are 0 and 1, the ends are those of Clopper and Pearson.
 
     Parameters
     ----------
@@ -128,7 +136,7 @@ def ltu_accuracy(
     Examples
     --------
     >>> print(ltu_accuracy([3.0, 4.0, 5.0, 6.0], [1.0, 2.0, 3.5, 4.5], level=0.95))
-    0.81 [0.33, 0.97]
+    0.81 [0.19, 0.99]
     """
     if isinstance(members, PairWins):
         wins = members
@@ -138,29 +146,43 @@ def ltu_accuracy(
         )
     else:
         wins = pair_wins(members, nonmembers)
-    in_open_unit(level, "level")
+    error = (1 - in_open_unit(level, "level")) / 2
     accuracy = min(max(wins.accuracy, 0.0), 1.0)
-    m, n = len(wins.members), len(wins.nonmembers)
-    # A side without variance would count as exactly known in DeLong's formula, however few records it has.
-    spread = min(np.ptp(wins.members), np.ptp(wins.nonmembers))
-    if m < 2 or n < 2 or spread == 0 or not 0 < accuracy < 1:
-        few = min(m, n)
-        exact = clopper_pearson(
-            min(max(accuracy * few, 0.0), float(few)), few, level=level
-        )
-        return replace(
-            exact, value=accuracy, method="Clopper-Pearson on disjoint pairs"
-        )
-    error = np.sqrt(wins.members.var(ddof=1) / m + wins.nonmembers.var(ddof=1) / n)
-    # The derivative of the logit is 1/(a (1 - a)): the delta method.
-    half = ndtri(1 - (1 - level) / 2) * error / (accuracy * (1 - accuracy))
+    sides = (
+        (len(wins.members), float(wins.members.var())),
+        (len(wins.nonmembers), float(wins.nonmembers.var())),
+    )
     return Estimate(
         value=accuracy,
-        low=min(accuracy, float(expit(logit(accuracy) - half))),
-        high=max(accuracy, float(expit(logit(accuracy) + half))),
+        low=min(accuracy, _lower_end(accuracy, sides, error)),
+        # The high end is the low end of the attack that answers the other way round.
+        high=max(accuracy, 1 - _lower_end(1 - accuracy, sides, error)),
         level=level,
-        method="DeLong, logit scale",
+        method="DeLong's variance with a worst record on each side, beta",
     )
+
+
+def _lower_end(
+    accuracy: float, sides: tuple[tuple[int, float], tuple[int, float]], error: float
+) -> float:
+    """Return the accuracy that the true one is below with a probability of at most about ``error``.
+
+    Each side is its number of records and the variance of their individual accuracies, divided by that number.
+    """
+    if accuracy <= 0:
+        return 0.0
+    (m, _), (n, _) = sides
+    kept = m / (m + 1), n / (n + 1)  # expected weight of the records at hand
+    mean = accuracy * kept[0] * kept[1]
+    variance = 0.0
+    for own, (count, spread) in enumerate(sides):
+        # Moments of the individual accuracies with the added record, whose own is 0; the other side's added record
+        # lowers all of them.
+        first = kept[1 - own] * accuracy * kept[own]
+        second = kept[1 - own] ** 2 * (accuracy**2 + spread) * kept[own]
+        variance += (second - first**2) / (count + 2)
+    size = mean * (1 - mean) / variance - 1
+    return float(betaincinv(mean * size, (1 - mean) * size, error))
 
 
 def privacy_from_accuracy(accuracy: Estimate) -> Estimate:

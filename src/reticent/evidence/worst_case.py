@@ -19,12 +19,18 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.ndimage import gaussian_filter1d
 from scipy.spatial import cKDTree
 from scipy.special import ndtri
 
 from reticent._check import as_scores, in_open_unit
 from reticent.errors import InvalidInput
+from reticent.evidence._cells import (
+    CELLS,
+    Cells,
+    cells_of_numbers,
+    cells_of_values,
+    common_values,
+)
 from reticent.evidence._estimate import Estimate
 from reticent.evidence.vulnerability import vulnerability
 
@@ -37,7 +43,6 @@ __all__ = [
 ]
 
 PERMUTATIONS = 199  # the smallest possible p-value is 1/200; more cost time
-CELLS = 512  # of the grid on which densities are compared: finer than the kernel
 MOST_VECTORS = 4_000  # per side: nearest neighbours of more take long and add little
 
 
@@ -97,14 +102,12 @@ def worst_case_discrete(
     (0.2, True)
     """
     d, r = as_scores(members, "members"), as_scores(nonmembers, "non-members")
-    values, codes = np.unique(np.concatenate([d, r]), return_inverse=True)
-    cells = len(values)
-    if cells > CELLS:
+    cells = cells_of_values(d, r)
+    if cells.counted > CELLS:
         raise InvalidInput(
-            f"the feature {feature!r} has {cells} values, too many to count each separately; use worst_case_density."
+            f"the feature {feature!r} has {cells.counted} values, too many to count each separately; use worst_case_density."
         )
-    sides = codes[: len(d)], codes[len(d) :]
-    return _by_cells(sides, cells, 0.0, feature, level, rng)
+    return _by_cells(cells, feature, level, rng)
 
 
 def worst_case_density(
@@ -117,9 +120,11 @@ def worst_case_density(
 ) -> WorstCase:
     """Return the worst case for one number per record, such as the loss or an attack's score.
 
-    Densities are estimated with a Gaussian kernel on the ranks of the pooled values: a monotone
+    Values that at least ten records have are counted one by one: the best adversary tells them apart, however
+    close they lie. Of all others, densities are estimated with a Gaussian kernel on their pooled ranks: a monotone
     transformation does not change the total variation, and on ranks the bandwidth need not be chosen from
-    the data. Both densities are reflected at the ends.
+    the data. Both densities are reflected at the ends. The high end takes for granted that the densities of values that
+    occur rarely do not alternate within the kernel.
 
     Parameters
     ----------
@@ -136,15 +141,7 @@ def worst_case_density(
     True
     """
     d, r = as_scores(members, "members"), as_scores(nonmembers, "non-members")
-    both = np.concatenate([d, r])
-    _, tied, counts = np.unique(both, return_inverse=True, return_counts=True)
-    # Tied values share the middle of their ranks.
-    ranks = (np.cumsum(counts) - (counts + 1) / 2 + 0.5)[tied] / len(both)
-    codes = np.minimum((ranks * CELLS).astype(np.int64), CELLS - 1)
-    # The kernel narrows slowly with the number of records: a narrower one raises the bias, a wider one flattens edges.
-    width = CELLS * 0.2 * min(len(d), len(r)) ** -0.25
-    sides = codes[: len(d)], codes[len(d) :]
-    return _by_cells(sides, CELLS, width, feature, level, rng)
+    return _by_cells(cells_of_numbers(d, r), feature, level, rng)
 
 
 def worst_case_vectors(
@@ -159,7 +156,7 @@ def worst_case_vectors(
 
     With :math:`\eta(x)` the probability that a record with features x is a member, :math:`V^* = E|2\eta(X) - 1|` for
     equal shares of members and non-members. It is estimated from the tags of the nearest neighbours of each record,
-    without the record itself. The more columns there are, the farther apart neighbours lie; the estimate is then biased
+    without the record itself; if at least ten records have the same features, from the tags of those. The more columns there are, the farther apart neighbours lie; the estimate is then biased
     downwards, and its high end is not a bound.
 
     Parameters
@@ -197,18 +194,23 @@ def worst_case_vectors(
         )
     x = np.concatenate([d, r])
     ranks = np.column_stack([_middle_ranks(column) for column in x.T])
-    # A product that answers in steps has many ties: tiny noise picks neighbours among them at random.
-    ranks += rng.uniform(-1e-6, 1e-6, ranks.shape)
+    # Ties too rare to be counted: tiny noise picks neighbours among them at random.
+    noisy = ranks + rng.uniform(-1e-6, 1e-6, ranks.shape)
     # The number of neighbours grows more slowly than the records, so that neighbours come closer as records are added.
     k = max(5, round(len(x) ** 0.4))
     # The nearest is the record itself, whose tag must not count.
-    near = np.asarray(cKDTree(ranks).query(ranks, k=k + 1)[1])[:, 1:]
+    near = np.asarray(cKDTree(noisy).query(noisy, k=k + 1)[1])[:, 1:]
     tags = np.arange(len(x)) < len(d)
+    _, alike, counts = np.unique(ranks, axis=0, return_inverse=True, return_counts=True)
+    alike = alike.reshape(-1)  # some versions of NumPy keep a second axis
+    common = common_values(counts)[alike]
 
     def shown(tags: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return 2 eta - 1 for each record; each side counts as one half, whatever its size."""
-        inside = tags[near].sum(axis=1) / len(d)
-        outside = (k - tags[near].sum(axis=1)) / len(r)
+        others = np.bincount(alike, weights=tags)[alike] - tags
+        members = np.where(common, others, tags[near].sum(axis=1))
+        inside = members / len(d)
+        outside = (np.where(common, counts[alike] - 1, k) - members) / len(r)
         return np.asarray((inside - outside) / (inside + outside))
 
     def total(tags: NDArray[np.bool_]) -> float:
@@ -219,7 +221,9 @@ def worst_case_vectors(
     # No record is judged by its own tag, so this rule is learned on other records.
     called = shown(tags) > 0
     sides_called = called[tags], called[~tags]
-    return _corrected(feature, total(tags), null, sides_called, sharp=0.0, level=level)
+    return _corrected(
+        feature, total(tags), null, sides_called, threshold=0.0, level=level
+    )
 
 
 def subgroup_aware(
@@ -264,35 +268,33 @@ def subgroup_aware(
 
 
 def _by_cells(
-    sides: tuple[NDArray[np.int64], NDArray[np.int64]],
-    cells: int,
-    width: float,
-    feature: str,
-    level: float,
-    rng: np.random.Generator,
+    cells: Cells, feature: str, level: float, rng: np.random.Generator
 ) -> WorstCase:
-    """Compare members and non-members cell by cell, after smoothing with a kernel of the given width."""
-    d, r = sides
+    """Compare members and non-members cell by cell."""
+    d, r = cells.members, cells.nonmembers
     if min(len(d), len(r)) < 4:
         raise InvalidInput(
             f"at least four members and four non-members are needed for a comparison, got {len(d)} and {len(r)}."
         )
-    m, n = len(d), len(r)
-    counts = np.bincount(d, minlength=cells), np.bincount(r, minlength=cells)
-    plug_in = float(_distance(counts[0], counts[1], m, n, width))
-    # A permutation of the tags draws m records from the pooled cells without replacement.
+    counts = cells.counts()
+    plug_in = float(cells.distance(*counts))
+    # A permutation of the tags draws the members from the pooled cells without replacement.
     drawn = rng.multivariate_hypergeometric(
-        counts[0] + counts[1], m, size=PERMUTATIONS, method="marginals"
+        counts[0] + counts[1], len(d), size=PERMUTATIONS, method="marginals"
     )
-    null = _distance(drawn, counts[0] + counts[1] - drawn, m, n, width)
-    called = _cross_fitted(d, r, cells, width, rng)
-    # The best single threshold is computed without smoothing, which would flatten a sharp edge.
-    sharp = float(np.abs(np.cumsum(counts[0] / m - counts[1] / n)).max())
-    corrected = _corrected(feature, plug_in, null, called, sharp=sharp, level=level)
-    if cells > 2:
+    null = cells.distance(drawn, counts[0] + counts[1] - drawn)
+    corrected = _corrected(
+        feature,
+        plug_in,
+        null,
+        cells.cross_fitted(rng),
+        threshold=cells.threshold,
+        level=level,
+    )
+    if cells.total > 2:
         return corrected
     # With two values the only rules are one value and the other: the worst case is the gap itself, folded at 0.
-    last = cells - 1
+    last = cells.total - 1
     gap = vulnerability(d == last, r == last, level=level)
     # If the interval of the gap contains 0, so does that of its absolute value.
     low = max(0.0, gap.low, -gap.high)
@@ -312,46 +314,13 @@ def _by_cells(
     )
 
 
-def _distance(
-    a: NDArray[np.int64], b: NDArray[np.int64], m: int, n: int, width: float
-) -> NDArray[np.float64]:
-    """Return half the sum of the absolute differences of two smoothed histograms, over the cells of the last axis."""
-    gap = a / m - b / n
-    if width > 0:
-        gap = gaussian_filter1d(gap, width, axis=-1, mode="reflect")
-    return np.asarray(np.abs(gap).sum(axis=-1) / 2)
-
-
-def _cross_fitted(
-    d: NDArray[np.int64],
-    r: NDArray[np.int64],
-    cells: int,
-    width: float,
-    rng: np.random.Generator,
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Call a record a member if the other half of the records has relatively more members in its cell."""
-    d_half = rng.permutation(len(d)) % 2 == 0
-    r_half = rng.permutation(len(r)) % 2 == 0
-    d_called, r_called = np.zeros(len(d), bool), np.zeros(len(r), bool)
-    for d_here, r_here in ((d_half, r_half), (~d_half, ~r_half)):
-        a = np.bincount(d[~d_here], minlength=cells) / max(1, (~d_here).sum())
-        b = np.bincount(r[~r_here], minlength=cells) / max(1, (~r_here).sum())
-        gap = a - b
-        if width > 0:
-            # Half of the records need a kernel wider by 2^(1/4), by the rule of worst_case_density.
-            gap = gaussian_filter1d(gap, width * 2**0.25, mode="reflect")
-        d_called[d_here] = gap[d[d_here]] > 0
-        r_called[r_here] = gap[r[r_here]] > 0
-    return d_called, r_called
-
-
 def _corrected(
     feature: str,
     plug_in: float,
     null: NDArray[np.float64],
     called: tuple[NDArray[np.bool_], NDArray[np.bool_]],
     *,
-    sharp: float,
+    threshold: float,
     level: float,
 ) -> WorstCase:
     """Correct the plug-in estimate for its bias, and compute an interval.
@@ -379,7 +348,9 @@ def _corrected(
         estimate=Estimate(
             value=value,
             low=low,
-            high=min(1.0, max(max(plug_in, sharp) + reach * error, rule.high, value)),
+            high=min(
+                1.0, max(max(plug_in, threshold) + reach * error, rule.high, value)
+            ),
             level=level,
             method="total variation less its permutation bias; below a cross-fitted rule, above the plug-in",
         ),

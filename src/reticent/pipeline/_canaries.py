@@ -158,7 +158,14 @@ def audit_in_one_run(
         gaussian_ceiling=one_run_ceiling(canaries, level=level, delta=delta),
         any_form=replace(
             # The prior is that of the fair coins.
-            epsilon_lower_bound(inside, outside, level=level, delta=delta, prior=0.5),
+            epsilon_lower_bound(
+                inside,
+                outside,
+                level=level,
+                rng=stream(seed, "canaries/ties"),
+                delta=delta,
+                prior=0.5,
+            ),
             covers="trainer",
         ),
         any_form_ceiling=epsilon_ceiling(len(inside), len(outside), level=level),
