@@ -128,6 +128,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--most", type=int, help="cells to run now; all by default")
     options = parser.parse_args()
     RESULTS.mkdir(exist_ok=True)
     read: dict[str, tuple[np.ndarray, np.ndarray]] = {}
@@ -139,5 +140,8 @@ if __name__ == "__main__":
                     read[data] = features(options.data, data)
                 jobs.append((*read[data], data, name, known))
     joblib.Parallel(n_jobs=options.processes, verbose=5, batch_size=1)(
-        joblib.delayed(cell)(*job) for job in jobs
+        joblib.delayed(cell)(*job) for job in jobs[: options.most]
     )
+    from page import write_page
+
+    write_page(Path("docs/experiments/ltu_table_1.md"))

@@ -3,7 +3,7 @@
     python experiments/ltu_table_1/run.py [--data ../shared/data] [--rounds 100] [--trials 3]
 
 Each cell (data set, model, trial) is one JSON file under build/ltu_table_1: a killed run goes
-on where it was. The page docs/experiments/ltu_table_1.md is written when all cells are there.
+on where it was. The table of a complete run is kept in results/table.json. The page docs/experiments/ltu_table_1.md is written when all cells are there.
 """
 
 import argparse
@@ -122,11 +122,12 @@ def main() -> None:
     joblib.Parallel(n_jobs=options.workers, verbose=5)(
         joblib.delayed(cell)(*job) for job in jobs
     )
-    from page import write_page
+    from page import sum_up, write_page
     from pairing import main as write_pairing
 
     write_pairing(options.data, options.cells / "pairing.json")
-    write_page(options.cells, Path("docs/experiments/ltu_table_1.md"), options.rounds)
+    sum_up(options.cells, options.rounds)
+    write_page(Path("docs/experiments/ltu_table_1.md"))
 
 
 if __name__ == "__main__":
