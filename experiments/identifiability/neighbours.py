@@ -18,8 +18,7 @@ from torch import Tensor
 
 from reticent.attack import StructuralSimilarity, most_dissimilar_record
 from reticent.run import seed_for, stream
-from reticent.train.private.watched import Neighbours, module_shares_at_start
-from reticent.train.stacking import View
+from reticent.train.tensors import Neighbours, View, module_shares_at_start
 
 __all__ = ["Choice", "Digits", "choose", "read_digits"]
 

@@ -37,9 +37,12 @@ from reticent.account import Relation
 from reticent.pool import Trace, Truth
 from reticent.product import Departure
 from reticent.run import seed_for, write_text
-from reticent.train.private.modules import train_modules_privately
-from reticent.train.private.watched import watch_modules
-from reticent.train.stacking import Cohort, View
+from reticent.train.tensors import (
+    Cohort,
+    View,
+    train_modules_privately,
+    watch_modules,
+)
 
 # Names the seeds. Earlier runs, whose number had been set after a look at them, had other seeds; none is used again.
 SERIES = "identifiability/second series"
