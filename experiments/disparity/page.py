@@ -48,6 +48,9 @@ def write_page(folder: Path, page: Path) -> None:
         "minutes": f"{sum(one['minutes'] for one in found.values()):.0f}",
         "xgboost": _xgboost(found),
         "repeats": str(REPEATS),
+        "findings": (Path(__file__).parent / "findings.md")
+        .read_text(encoding="utf-8")
+        .strip(),
     }.items():
         text = text.replace("{" + name + "}", value)
     write_text(page, text)
