@@ -247,12 +247,9 @@ def bounds(results: dict) -> str:
             said = [printed(float(e), delta) for e in epsilons]
             plot.line(list(zip(epsilons, true, strict=True)), f"curve {css}")
             plot.line(list(zip(epsilons, said, strict=True)), f"curve thin {css}")
-        plot.note(
-            5.9,
-            low + 0.04,
-            "dashed: the source's formula; blue: delta 0.01; brown: delta 1e-6",
-            anchor="end",
-        )
+        words = "dashed: the source's formula; blue: delta 0.01; brown: delta 1e-6"
+        at = (5.9, low + 0.04, "end") if low else (0.1, 0.93, "start")
+        plot.note(at[0], at[1], words, anchor=at[2])
         shown.append(_standing(plot, title.lower()))
     return _stacked(shown)
 
