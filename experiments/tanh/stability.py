@@ -33,6 +33,7 @@ __all__ = [
     "ROWS",
     "SEEDS",
     "SETTLED",
+    "TESTED",
     "VARIANTS",
     "Variant",
     "unsteadiness",
