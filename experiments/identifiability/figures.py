@@ -9,7 +9,7 @@ from settings import BELIEF, CLIP, DELTA, STEPS
 from summary import BELIEFS
 
 from reticent.account import analytic_noise
-from reticent.report.svg import Axis, Plot
+from reticent.report import Axis, Plot
 
 __all__ = [
     "accuracies",

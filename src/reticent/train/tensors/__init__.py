@@ -13,6 +13,7 @@ from reticent.train.private.modules import (
     train_modules_privately,
 )
 from reticent.train.private.networks import train_privately
+from reticent.train.private.observer import OpacusObserver
 from reticent.train.private.watched import (
     Neighbours,
     module_shares_at_start,
@@ -28,6 +29,7 @@ __all__ = [
     "Modules",
     "Neighbours",
     "Networks",
+    "OpacusObserver",
     "View",
     "gradients_of_records",
     "internals_of_module",
