@@ -30,6 +30,7 @@ MODULES = (
     "reticent.train",
     "reticent.train.private",
     "reticent.train.soft",
+    "reticent.train.tensors",
     "reticent.pool",
     "reticent.product",
     "reticent.product.contents",

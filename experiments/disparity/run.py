@@ -1,79 +1,72 @@
-"""O'Dell's study of disparate vulnerability (thesis, chapter 7), on Law School and Adult.
+"""O'Dell's study of disparate vulnerability (thesis, chapter 7), on Law School and Adult, over a grid of batch sizes and codings.
 
-    python experiments/disparity/run.py --data ../shared/data --out build/disparity
+    python experiments/disparity/run.py --data ../shared/data
 
 Each of 200 repeats divides the table anew into 40 % training, 40 % test and 20 % reference records, trains a
 network with 8 hidden units for 200 epochs, and attacks it with five shadow models trained on halves of the
-reference records. What is finished is kept in the folder; a killed run goes on. The page
-docs/experiments/disparity.md is written at the end.
+reference records. A finished cell is one file in the folder results; the parts of an unfinished one are kept under build/disparity.
+A run that was stopped goes on. With ``--minutes`` no part is begun after so long. The page docs/experiments/disparity.md is written
+from the finished cells at the end; page.py alone writes it anew.
 """
 
 import argparse
+import json
 import os
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
-import joblib
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import numpy as np
-import pandas as pd
 from page import write_page
+from settings import CELLS, REPEATS, SHADOWS, STUDIES, TOGETHER, Cell
+from summary import summarise
 
-from reticent.attack import Challenge, LikelihoodRatio, XGBoosting, score_targets
-from reticent.attack.learned import outputs_seen
-from reticent.data import Table, table_from_frame
+from reticent.attack import LikelihoodRatio, XGBoosting, score_targets
 from reticent.pool import Pool
-from reticent.run import stream
-from reticent.train import SGD, Network, NetworkTrainer, train_many
+from reticent.run import stream, write_text
+from reticent.train import train_many
 
-SHADOWS = 5
-CHUNK = 50
-
-
-@dataclass(frozen=True, kw_only=True)
-class Study:
-    """One of the two tables."""
-
-    name: str
-    file: str
-    target: str
-    group: str
-    drop: tuple[str, ...] = ()
-
-    def read(self, data: Path) -> Table:
-        frame = pd.read_csv(data / self.file).drop(columns=list(self.drop))
-        return table_from_frame(
-            frame.drop(columns=[self.target]),
-            target=frame[self.target].astype(str).to_numpy(),
-            group=frame[self.group].to_numpy(),
-            name=self.name,
-        )
+RESULTS = Path(__file__).parent / "results"
+CHECKED = 10  # repeats in which XGBoost itself is asked as well
+PER_PASS = TOGETHER // SHADOWS  # repeats whose shadow models are trained together
 
 
-STUDIES = (
-    Study(
-        name="law_school",
-        file="law_school/law_school_admissions.csv.gz",
-        target="bar",
-        group="race1",
-    ),
-    Study(
-        name="adult",
-        file="adult/adult.csv.gz",
-        target="income",
-        group="race",
-        drop=("fnlwgt", "split"),  # survey weights are no feature, as in the thesis
-    ),
-)
+class TooLate(Exception):
+    """The time for new work is over."""
 
 
-def trainer(batch: int) -> NetworkTrainer:
-    """Return the thesis's network; the batch size is not stated there."""
-    return NetworkTrainer(
-        chunk=CHUNK,
-        network=Network(hidden=(8,), epochs=200, batch=batch, optimiser=SGD(rate=0.01)),
-        recipe=f"reticent.Network(hidden=[8], epochs=200, batch={batch}, optimiser=reticent.SGD(rate=0.01))",
-    )
+class Kept:
+    """Arrays of one cell on disk, with the CPU seconds that they took.
+
+    Parameters
+    ----------
+    folder : Path
+        Where they are.
+    until : float
+        Moment of the monotonic clock after which nothing is begun.
+    """
+
+    def __init__(self, folder: Path, until: float) -> None:
+        self.folder, self.until = folder, until
+        self.seconds = 0.0
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def array(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
+        """Return an array, made now or before."""
+        path = self.folder / f"{name}.npz"
+        if not path.exists():
+            if time.monotonic() > self.until:
+                raise TooLate
+            started = time.process_time()
+            made = make()
+            part = path.with_suffix(".part.npz")
+            np.savez(part, made=made, seconds=time.process_time() - started)
+            part.replace(path)
+        with np.load(path) as found:
+            self.seconds += float(found["seconds"])
+            return found["made"]
 
 
 def parts(n: int, repeat: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -93,161 +86,110 @@ def shadow_masks(n: int, repeat: int) -> np.ndarray:
     return masks
 
 
-def train_chunk(
-    table: Table, masks: np.ndarray, first: int, kind: str, workers: int, batch: int
-):
-    seeds = np.arange(first, first + len(masks)) + (0 if kind == "targets" else 10**6)
-    return train_many(trainer(batch), table, masks, seeds, workers=workers)[..., 1]
+def learned_rule(
+    wrong: np.ndarray, masks: np.ndarray, reference: np.ndarray
+) -> tuple[bool, bool]:
+    """Return whether the attack classifier calls records members that are predicted rightly, and those predicted wrongly.
 
-
-def kept(path: Path, make) -> np.ndarray:
-    if path.exists():
-        return np.load(path)
-    made = make()
-    part = path.with_suffix(".part.npy")
-    np.save(part, made)
-    part.replace(path)
-    return made
-
-
-def attack_repeat(
-    p: np.ndarray,
-    shadows: np.ndarray,
-    masks: np.ndarray,
-    labels: np.ndarray,
-    group: np.ndarray,
-    repeat: int,
-) -> np.ndarray:
-    """Return the decisions of three shadow attacks on all records, shape (3, n).
-
-    What the attack classifier (XGBoost, 100 trees) sees: the 0-1 loss alone, as in the thesis; the
-    0-1 loss and the group; the whole answer.
+    The 0-1 loss is one bit, so that boosted trees can only learn one answer for each value, the majority among the shadow models' reference
+    records: a table of counts gives the decisions of XGBoost exactly. :func:`asked_xgboost` checks that.
     """
-    reference = parts(len(labels), repeat)[2]
-    both = lambda q: np.column_stack([1 - q, q]).astype(np.float64)  # noqa: E731
-    rng = stream(0, f"disparity/attack/{repeat}")
-    learn, tags = [], []
-    for q, mask in zip(shadows, masks, strict=True):
-        learn.append(_seen(both(q[reference]), labels[reference], group[reference]))
-        tags.append(mask[reference])
-    asked = _seen(both(p), labels, group)
-    called = []
-    for view in range(3):
-        inputs = np.concatenate([seen[view] for seen in learn])
-        odds = XGBoosting().learn(inputs, np.concatenate(tags), rng)
-        called.append(odds(asked[view]) > 0)
-    return np.array(called)
-
-
-def _seen(p: np.ndarray, labels: np.ndarray, group: np.ndarray) -> list[np.ndarray]:
-    wrong = (p.argmax(axis=1) != labels).astype(np.float64)[:, None]
-    one_hot = np.eye(group.max() + 1)[group]
-    return [
-        wrong,
-        np.column_stack([wrong, one_hot]),
-        outputs_seen(Challenge(probabilities=p, labels=labels)),
-    ]
-
-
-def run(
-    study: Study, data: Path, out: Path, repeats: int, workers: int, batch: int
-) -> None:
-    table = study.read(data)
-    n = len(table)
-    folder = out / study.name
-    folder.mkdir(parents=True, exist_ok=True)
-    started = time.perf_counter()
-    everyone = np.zeros((repeats, n), dtype=bool)
-    judged = np.zeros((repeats, n), dtype=bool)
-    for k in range(repeats):
-        train, test, _ = parts(n, k)
-        everyone[k, train] = judged[k, train] = judged[k, test] = True
-    answers = np.concatenate(
-        [
-            kept(
-                folder / f"targets-{first}.npy",
-                lambda its=its, first=first: train_chunk(
-                    table, everyone[its], first, "targets", workers, batch
-                ),
-            )
-            for first in range(0, repeats, 2 * CHUNK)
-            for its in [slice(first, min(first + 2 * CHUNK, repeats))]
-        ]
+    seen, tags = wrong[:, reference], masks[:, reference]
+    right_is, wrong_is = (
+        2 * int(tags[seen == value].sum()) > int((seen == value).sum())
+        for value in (False, True)
     )
-    trained = time.perf_counter() - started
-    print(f"{study.name}: {repeats} targets in {trained / 60:.1f} min", flush=True)
-    group = np.unique(table.groups, return_inverse=True)[1]
-    called = []
-    per_chunk = 20  # repeats whose shadow models are trained together
-    for first in range(0, repeats, per_chunk):
-        these = range(first, min(first + per_chunk, repeats))
+    return right_is, wrong_is
 
-        def make(these=these) -> np.ndarray:
-            masks = np.concatenate([shadow_masks(n, k) for k in these])
-            made = train_chunk(
-                table, masks, SHADOWS * these.start, "shadows", workers, batch
-            )
-            made = made.reshape(len(these), SHADOWS, n)
-            return np.array(
-                joblib.Parallel(n_jobs=workers)(
-                    joblib.delayed(attack_repeat)(
-                        answers[k],
-                        made[k - these.start],
-                        masks[SHADOWS * (k - these.start) :][:SHADOWS],
-                        table.target,
-                        group,
-                        k,
-                    )
-                    for k in these
-                )
-            )
 
-        called.append(kept(folder / f"called-{first}.npy", make))
+def asked_xgboost(
+    wrong: np.ndarray, masks: np.ndarray, reference: np.ndarray, repeat: int
+) -> tuple[bool, bool]:
+    """Return the same as :func:`learned_rule`, from XGBoost with 100 trees."""
+    inputs = wrong[:, reference].reshape(-1, 1).astype(np.float64)
+    rng = stream(0, f"disparity/attack/{repeat}")
+    odds = XGBoosting().learn(inputs, masks[:, reference].ravel(), rng)
+    right_is, wrong_is = odds(np.array([[0.0], [1.0]])) > 0
+    return bool(right_is), bool(wrong_is)
+
+
+def run(cell: Cell, data: Path, out: Path, until: float) -> None:
+    """Finish a cell unless it is there."""
+    result = RESULTS / f"{cell.name}.json"
+    if result.exists():
+        return
+    table = STUDIES[cell.study].read(data, cell.coding)
+    n, kept, trainer = len(table), Kept(out / cell.name, until), cell.trainer()
+    masks = np.zeros((REPEATS, n), dtype=bool)
+    judged = np.zeros((REPEATS, n), dtype=bool)
+    for k in range(REPEATS):
+        train, test, _ = parts(n, k)
+        masks[k, train] = judged[k, train] = judged[k, test] = True
+    answers = kept.array(
+        "targets",
+        lambda: train_many(trainer, table, masks, np.arange(REPEATS), workers=1)[
+            ..., 1
+        ],
+    )
+    wrong = (answers > 0.5) != table.target
+    called, different = np.zeros((REPEATS, n), dtype=bool), 0
+    for first in range(0, REPEATS, PER_PASS):
+        these = range(first, min(first + PER_PASS, REPEATS))
+
+        def make(these: range = these) -> np.ndarray:
+            members = np.concatenate([shadow_masks(n, k) for k in these])
+            seeds = np.arange(SHADOWS * these.start, SHADOWS * these.stop) + 10**6
+            made = train_many(trainer, table, members, seeds, workers=1)[..., 1]
+            return np.packbits((made > 0.5) != table.target, axis=1)
+
+        packed = kept.array(f"shadows-{first}", make)
+        shadows = np.unpackbits(packed, axis=1, count=n).astype(bool)
+        for k in these:
+            its = slice(SHADOWS * (k - first), SHADOWS * (k - first + 1))
+            members, reference = shadow_masks(n, k), parts(n, k)[2]
+            rule = learned_rule(shadows[its], members, reference)
+            if k < CHECKED:
+                different += rule != asked_xgboost(shadows[its], members, reference, k)
+            called[k] = np.where(wrong[k], rule[1], rule[0])
     both = np.stack([1 - answers, answers], axis=-1).astype(np.float32)
-    pool = Pool(masks=everyone, probabilities=both, labels=table.target)
-    lira = kept(
-        folder / "lira.npy",
-        lambda: (
+    pool = Pool(masks=masks, probabilities=both, labels=table.target)
+    ratio = kept.array(
+        "ratio",
+        lambda: np.packbits(
             score_targets(
-                LikelihoodRatio(), pool, most=repeats, rng=np.random.default_rng(0)
+                LikelihoodRatio(), pool, most=REPEATS, rng=np.random.default_rng(0)
             )[1]
-            > 0
+            > 0,
+            axis=1,
         ),
     )
-    wall = time.perf_counter() - started
-    if not (folder / "result.npz").exists():
-        np.savez(
-            folder / "result.npz",
-            answers=answers,
-            masks=everyone,
-            judged=judged,
-            called=np.concatenate(called),
-            lira=lira,
-            labels=table.target,
-            groups=table.groups.astype(str),
-            minutes=np.array([wall / 60]),
-        )
-    print(f"{study.name}: done in {wall / 60:.1f} min", flush=True)
+    stronger = np.unpackbits(ratio, axis=1, count=n).astype(bool)
+    summary = summarise(
+        wrong, [called, stronger], masks, judged, table.groups.astype(str)
+    )
+    found = {
+        "cell": {"study": cell.study, "batch": cell.batch, "coding": cell.coding},
+        "inputs": int(table.features.shape[1]),
+        "repeats": REPEATS,
+        "xgboost": {"asked": CHECKED, "different": different},
+        "minutes": kept.seconds / 60,
+        **summary,
+    }
+    RESULTS.mkdir(exist_ok=True)
+    write_text(result, json.dumps(found) + "\n")
+    print(f"{cell.name}: {kept.seconds / 60:.1f} minutes of CPU", flush=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--out", type=Path, default=Path("build/disparity"))
-    parser.add_argument("--repeats", type=int, default=200)
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--batch", type=int, default=128)
-    parser.add_argument("--only", choices=[s.name for s in STUDIES])
+    parser.add_argument("--minutes", type=float, default=7 * 24 * 60.0)
     arguments = parser.parse_args()
-    for one in STUDIES:
-        if arguments.only in (None, one.name):
-            run(
-                one,
-                arguments.data,
-                arguments.out,
-                arguments.repeats,
-                arguments.workers,
-                arguments.batch,
-            )
-    if arguments.only is None and arguments.batch == 128:
-        write_page(arguments.out, Path("docs/experiments/disparity.md"))
+    until = time.monotonic() + 60 * arguments.minutes
+    try:
+        for one in CELLS:
+            run(one, arguments.data, arguments.out, until)
+    except TooLate:
+        print("time is over; the same command goes on")
+    write_page(RESULTS, Path("docs/experiments/disparity.md"))

@@ -30,11 +30,15 @@ from reticent.attack import (
     SealedTags,
 )
 from reticent.evidence import Estimate, ltu_accuracy
-from reticent.product.module_internals import internals_of_module
 from reticent.run import seed_for, stream, write_text
-from reticent.train.adaptation import Adaptation, train_adapted
-from reticent.train.modules import Modules, train_modules
-from reticent.train.stacking import Cohort
+from reticent.train.tensors import (
+    Adaptation,
+    Cohort,
+    Modules,
+    internals_of_module,
+    train_adapted,
+    train_modules,
+)
 
 RESULTS = Path(__file__).parent / "results.json"
 PAGE = Path("docs/experiments/domain_adaptation.md")

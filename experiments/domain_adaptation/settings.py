@@ -3,7 +3,7 @@
 from torch import nn
 
 from reticent.train import Adam, Training
-from reticent.train.adaptation import Adaptation
+from reticent.train.tensors import Adaptation
 
 __all__ = ["FLIPPED", "PART", "PRODUCTS", "SHARE", "SOURCE", "TRIALS", "network"]
 

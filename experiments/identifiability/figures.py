@@ -4,13 +4,22 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import expit, ndtr, ndtri
 from settings import BELIEF, CLIP, DELTA, STEPS
 from summary import BELIEFS
 
-from reticent.report.svg import Axis, Plot
+from reticent.account import analytic_noise
+from reticent.report import Axis, Plot
 
-__all__ = ["accuracies", "beliefs", "distances", "guarantee", "sensitivity"]
+__all__ = [
+    "accuracies",
+    "belief_kept",
+    "beliefs",
+    "bounds",
+    "distances",
+    "guarantee",
+    "sensitivity",
+]
 
 STYLE = (
     "text{font:13px sans-serif;fill:#333}.tick,.note{font-size:12px}.grid{stroke:#e4e4e4}"
@@ -191,6 +200,72 @@ def guarantee(results: dict) -> str:
         0.505, 0.0018, "dashed: exact; blue: the source's noise; brown: exact noise"
     )
     return _standing(plot, "guarantee")
+
+
+def belief_kept(mu: float, delta: float) -> float:
+    """Return the belief that is exceeded with probability delta if two normal releases lie mu deviations apart."""
+    return float(expit(mu**2 / 2 - mu * ndtri(delta)))
+
+
+def bounds(results: dict) -> str:
+    """Draw what the source's bounds say and what is true of Gaussian noise, over epsilon (Figure 4.2)."""
+    del results  # nothing was run for it
+    epsilons = np.linspace(0.05, 6, 60)
+    shown = []
+    for title, label, printed, exact in (
+        (
+            "Belief",
+            "belief in the truth",
+            lambda e, _: 1 / (1 + math.exp(-e)),
+            belief_kept,
+        ),
+        (
+            "Advantage",
+            "advantage of the best adversary",
+            lambda e, d: 2 * ndtr(e / math.sqrt(2 * math.log(1.25 / d)) / 2) - 1,
+            lambda mu, _: 2 * ndtr(mu / 2) - 1,
+        ),
+    ):
+        low = 0.5 if title == "Belief" else 0.0
+        plot = Plot(
+            x=Axis(low=0, high=6, ticks=range(7), label="epsilon"),
+            y=Axis(
+                low=low,
+                high=1,
+                ticks=(0.5, 0.6, 0.7, 0.8, 0.9, 1)
+                if low
+                else (0, 0.2, 0.4, 0.6, 0.8, 1),
+                label=label,
+            ),
+            title=f"{title} against epsilon",
+            height=320,
+        )
+        plot.axes()
+        for delta, css in ((1e-2, ""), (1e-6, "other")):
+            least = [1 / analytic_noise(float(e), delta) for e in epsilons]
+            true = [exact(mu, delta) for mu in least]
+            said = [printed(float(e), delta) for e in epsilons]
+            plot.line(list(zip(epsilons, true, strict=True)), f"curve {css}")
+            plot.line(list(zip(epsilons, said, strict=True)), f"curve thin {css}")
+        words = "dashed: the source's formula; blue: delta 0.01; brown: delta 1e-6"
+        at = (5.9, low + 0.04, "end") if low else (0.1, 0.93, "start")
+        plot.note(at[0], at[1], words, anchor=at[2])
+        shown.append(_standing(plot, title.lower()))
+    return _stacked(shown)
+
+
+def _stacked(drawings: Sequence[str]) -> str:
+    """Return drawings of one size one below another."""
+    width, height = (
+        int(v) for v in drawings[0].split('viewBox="0 0 ')[1].split('"')[0].split()
+    )
+    inner = "".join(
+        d.replace(
+            "<svg ", f'<svg y="{k * height}" width="{width}" height="{height}" ', 1
+        )
+        for k, d in enumerate(drawings)
+    )
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height * len(drawings)}">{inner}</svg>\n'
 
 
 def _rows(names: Sequence[str], x: Axis, title: str, left: int = 230) -> Plot:

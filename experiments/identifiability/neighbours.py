@@ -11,15 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from kept import keep_text
 from scipy.stats import spearmanr
 from settings import CLIP, RECORDS, network, recipe_of
 from torch import Tensor
 
 from reticent.attack import StructuralSimilarity, most_dissimilar_record
-from reticent.run import Store, content_of, seed_for, stream
-from reticent.train.private.watched import Neighbours, module_shares_at_start
-from reticent.train.stacking import View
+from reticent.run import seed_for, stream
+from reticent.train.tensors import Neighbours, View, module_shares_at_start
 
 __all__ = ["Choice", "Digits", "choose", "read_digits"]
 
@@ -87,32 +86,23 @@ class Choice:
         return rows, Neighbours(common=common, own=at, other=RECORDS)
 
 
-def choose(digits: Digits, store: Store) -> Choice:
+def choose(digits: Digits) -> Choice:
     """Draw the table and rank its neighbours, or find what was chosen before."""
-    kept = store.keep(
-        "choice",
-        str,
-        lambda: json.dumps(asdict(_chosen(digits, store))),
-        depends=content_of(
-            LOOKED_AT, STARTS, recipe_of(RECORDS, 1.0, plain=True), network
-        ),
+    text = keep_text(
+        "choice.json", lambda: json.dumps(asdict(_chosen(digits)), indent=1) + "\n"
     )
-    found = json.loads(kept)
-    return Choice(**found | {"table": tuple(found["table"])})
+    found = json.loads(text)
+    pairs = {name: tuple(pair) for name, pair in found["pairs"].items()}
+    return Choice(**found | {"table": tuple(found["table"]), "pairs": pairs})
 
 
-def _chosen(digits: Digits, store: Store) -> Choice:
+def _chosen(digits: Digits) -> Choice:
     rng = stream(0, "identifiability/table")
     table = np.sort(rng.choice(len(digits.x_train), RECORDS, replace=False))
     rest = np.setdiff1d(np.arange(len(digits.x_train)), table)
     distance = StructuralSimilarity(shape=(28, 28), dynamic_range=255)
     alone = most_dissimilar_record(digits.x_train[table], distance, rng=rng)
-    unlike = store.keep(
-        "ssim",
-        NDArray[np.float64],
-        lambda: distance.between(digits.x_train[table], digits.x_train[rest]),
-        depends=content_of(table, distance),
-    )
+    unlike = distance.between(digits.x_train[table], digits.x_train[rest])
     order = np.argsort(unlike, axis=None, kind="stable")
 
     def pair(flat: int) -> tuple[int, int]:

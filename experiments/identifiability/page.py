@@ -10,13 +10,15 @@ from scipy.special import ndtr
 from settings import BELIEF, DELTA, STEPS, noise_for
 from summary import mean_interval
 
-from reticent.account import gaussian_epsilon
+from reticent.account import analytic_noise, gaussian_epsilon
 from reticent.evidence import clopper_pearson
 from reticent.run import write_text
 
 __all__ = ["PAGE", "RESULTS", "write_page"]
 
 RESULTS = Path(__file__).parent / "results.json"
+# Cells whose second series is not complete show the first, whose number of runs was set after interim figures had been seen.
+FIRST_SERIES = Path(__file__).parent / "first_series.json"
 PAGE = Path("docs/experiments/identifiability.md")
 
 # Table 5.1 of the source: advantage and share of runs whose belief exceeds 0.9; 1,000 runs each.
@@ -36,8 +38,20 @@ BELIEFS = (
 )  # of the notebooks that the source's authors published
 
 
+def with_first_series(results: dict) -> dict:
+    """Return results in which what is not complete is taken from the first series, and marked."""
+    first = json.loads(FIRST_SERIES.read_text(encoding="utf-8"))
+    made = dict(results)
+    for kind in ("cells", "trainings"):
+        earlier = {name: one | {"first": True} for name, one in first[kind].items()}
+        made[kind] = {**earlier, **results[kind]}
+    made["pooled"] = results["pooled"] or first["pooled"]
+    return made
+
+
 def write_page(results: dict, page: Path) -> None:
     """Write the page and its pictures."""
+    results = with_first_series(results)
     text = (Path(__file__).parent / "page.md").read_text(encoding="utf-8")
     for name, value in {
         "table": _table(results),
@@ -45,12 +59,22 @@ def write_page(results: dict, page: Path) -> None:
         "audited": _audited(results),
         "neighbours": _neighbours(results),
         "accuracy": _accuracy(results),
+        "progress": _progress(results),
+        "complete": _complete(results),
+        "figure_4_2": _figure_4_2(),
         **_words(results),
     }.items():
         text = text.replace("{" + name + "}", value)
     page.parent.mkdir(parents=True, exist_ok=True)
     write_text(page, text)
-    for name in ("beliefs", "sensitivity", "accuracies", "distances", "guarantee"):
+    for name in (
+        "beliefs",
+        "sensitivity",
+        "accuracies",
+        "distances",
+        "guarantee",
+        "bounds",
+    ):
         drawn = getattr(figures, name)(results)
         write_text(page.parent / f"identifiability_{name}.svg", drawn)
 
@@ -76,9 +100,53 @@ def _table(results: dict) -> str:
                 _three([share, above.low, above.high]) if shown else "",
                 _three(cell["exceeded"]),
                 f"{cell['exceeded_bound']:.4f}",
-                f"{cell['runs']:,}",
+                _runs(cell),
             ]
             lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _runs(cell: dict) -> str:
+    """Return how many runs a cell has; a star marks those of the first series."""
+    return f"{cell['runs']:,}" + ("*" if cell.get("first") else "")
+
+
+def _progress(results: dict) -> str:
+    """Return how far each part of the second series is."""
+    lines = [
+        "| part of the second series | finished | fixed beforehand |",
+        "|---|---|---|",
+    ]
+    lines += [
+        f"| {name.replace('-', ', ')} | {done:,} | {planned:,} |"
+        for name, (done, planned) in results["progress"].items()
+        if done < planned
+    ]
+    if len(lines) == 2:
+        return "All parts of the second series are complete."
+    return "\n".join(lines)
+
+
+def _complete(results: dict) -> str:
+    states = results["progress"].values()
+    done = sum(found == planned for found, planned in states)
+    return f"{done} of its {len(states)} parts are complete"
+
+
+def _figure_4_2() -> str:
+    """Return beliefs and advantages at some (epsilon, delta): the source's formulas, and the exact values at its noise and at the least."""
+    lines = []
+    for delta in (1e-2, 1e-4, 1e-6):
+        for epsilon in (0.5, 1.0, 2.0, 4.0):
+            row = [f"{epsilon:g}", f"{delta:g}"]
+            row += [f"{1 / (1 + math.exp(-epsilon)):.3f}"]
+            classical = epsilon / math.sqrt(2 * math.log(1.25 / delta))
+            exact = 1 / analytic_noise(epsilon, delta)
+            row += [
+                f"{figures.belief_kept(mu, delta):.3f}" for mu in (classical, exact)
+            ]
+            row += [f"{2 * ndtr(mu / 2) - 1:.3f}" for mu in (classical, exact)]
+            lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines)
 
 
@@ -111,7 +179,7 @@ def _audited(results: dict) -> str:
             continue
         cells = [
             name.replace("-", ", "),
-            f"{cell['runs']:,}",
+            _runs(cell),
             f"{cell['multiplier']:.2f}",
             f"{cell['epsilon_stated']:.3f}"
             if "local" not in name
@@ -147,7 +215,7 @@ def _neighbours(results: dict) -> str:
             f"{cell['distance_mean']:.2f} ({cell['distance'][1]:.2f} to {cell['distance'][5]:.2f})",
             _three(cell["advantage_of_distances"]),
             f"{cell['epsilon']:.3f}",
-            f"{cell['runs']:,}",
+            _runs(cell),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -167,6 +235,8 @@ def _accuracy(results: dict) -> str:
         tail = "-plain" if plain else ""
         ours = {how: found.get(f"{rows}-{how}-{reach:g}{tail}") for how in NOISES}
         bare = found.get(f"{rows}-none-1")
+        if ours["renyi"] is None or ours["exact"] is None:
+            continue
         words = {1.0: "C", 2.0: "2C"}.get(reach, f"{reach:g} C, held fixed")
         cells = [
             f"{rows:,}",
@@ -175,7 +245,8 @@ def _accuracy(results: dict) -> str:
             _percent(bare) if bare and not plain else "",
             *(_percent(ours[how]) for how in NOISES),
             _gain(ours["renyi"], ours["exact"]),
-            f"{len(ours['exact']['correct'])}",
+            f"{len(ours['exact']['correct'])}"
+            + ("*" if ours["exact"].get("first") else ""),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -183,15 +254,7 @@ def _accuracy(results: dict) -> str:
 
 def _words(results: dict) -> dict[str, str]:
     told, cells = results["neighbours"], results["cells"]
-    same = [
-        abs(a - b)
-        for noise in ("renyi", "exact")
-        for a, b in zip(
-            cells[f"unbounded-local-{noise}"]["final"],
-            cells[f"unbounded-global-{noise}"]["final"],
-            strict=False,
-        )
-    ]
+    same = _same(results)
     sides = ("unbounded-global-renyi", "unbounded-global-exact")
     shortest = min(cells[name]["distance"][0] for name in sides)
     noise = {how: results["noise"][how] for how in NOISES}
@@ -219,10 +282,8 @@ def _words(results: dict) -> dict[str, str]:
             cells["bounded-global-renyi"]["advantage_of_distances"]
         ),
         "gradient_first": f"{cells['bounded-global-exact-gradient']['distance_path'][0][2]:.2f}",
-        "pooled_runs": f"{results['pooled']['runs']:,}",
-        "pooled_mean": f"{results['pooled']['mean']:+.2f}",
-        "pooled_deviation": f"{results['pooled']['deviation']:.3f}",
-        "pooled_p": f"{results['pooled']['p']:.2f}",
+        "missed": _missed(cells),
+        "pooled": _pooled(results["pooled"]),
         "minutes": f"{sum(minutes.values()):.0f}",
         "watched": f"{minutes['watched']:.0f}",
         "trained": f"{minutes['trained']:.0f}",
@@ -239,6 +300,44 @@ def _words(results: dict) -> dict[str, str]:
             for how in NOISES
         },
     }
+
+
+def _same(results: dict) -> list[float]:
+    """Return how far final log-odds with local noise are from those with global noise and the same seeds, unbounded.
+
+    Only cells of one series have the same seeds.
+    """
+    first = json.loads(FIRST_SERIES.read_text(encoding="utf-8"))["cells"]
+    made = []
+    for noise in ("renyi", "exact"):
+        names = [f"unbounded-{where}-{noise}" for where in ("local", "global")]
+        second = not any(results["cells"][name].get("first") for name in names)
+        cells = results["cells"] if second else first
+        pairs = zip(*(cells[name]["final"] for name in names), strict=False)
+        made += [abs(a - b) for a, b in pairs]
+    return made
+
+
+def _missed(cells: dict) -> str:
+    """Return which counted advantages have intervals that miss what the distances imply."""
+    missing = []
+    for where in SOURCE:
+        for noise in ("renyi", "exact"):
+            name = f"{where.replace(', ', '-')}-{noise}"
+            _, low, high = cells[name]["advantage"]
+            if not low <= cells[name]["advantage_of_distances"][0] <= high:
+                missing.append(f"{name.replace('-', ', ')} ({_runs(cells[name])} runs)")
+    total = 2 * len(SOURCE)
+    if not missing:
+        return f"all {total} intervals hold what the distances imply"
+    return f"{len(missing)} of {total} intervals miss what the distances imply: {', '.join(missing)}"
+
+
+def _pooled(pooled: dict) -> str:
+    return (
+        f"{pooled['runs']:,} runs with seeds of their own, each log-odds standardised by what its distances imply: mean {pooled['mean']:+.2f} standard "
+        f"errors from 0, deviation {pooled['deviation']:.3f}, p = {pooled['p']:.2f} (Kolmogorov-Smirnov against the normal distribution)."
+    )
 
 
 def _three(values: list[float]) -> str:

@@ -2,27 +2,28 @@
 
     python experiments/identifiability/run.py --data ../shared/data
 
-Chunks of runs are kept in build/identifiability, so that a killed run goes on; all cells grow together. With
-``--minutes`` no chunk is begun after so long (0: none at all), and what there is is summed up in results.json. The page
-docs/experiments/identifiability.md and its pictures are made from that file; page.py alone writes them anew.
+How many runs each cell has stands in settings.py and was fixed before the first. What is finished is kept in the folder results, file by file, so
+that a run that was stopped goes on; a cell is summed up in results.json once it is complete, and not before. With ``--minutes`` nothing is begun
+after so long (0: nothing at all). The page docs/experiments/identifiability.md and its pictures are made from results.json; page.py alone
+writes them anew.
 """
 
 import argparse
 import json
 import time
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import joblib
 import numpy as np
 import torch
+from kept import CHUNK, FOLDER, keep_trained, keep_watched, watched
 from neighbours import Choice, Digits, choose, read_digits
-from numpy.typing import NDArray
 from page import PAGE, RESULTS, write_page
 from settings import (
     CELLS,
     RECORDS,
+    RUNS,
     TRAININGS,
     Cell,
     Training,
@@ -33,27 +34,18 @@ from settings import (
 from summary import cell_summary, pooled_summary, training_summary
 
 from reticent.account import Relation
-from reticent.pool import Side, Trace, Truth
+from reticent.pool import Trace, Truth
 from reticent.product import Departure
-from reticent.run import Store, content_of, seed_for, write_text
-from reticent.train.private.modules import train_modules_privately
-from reticent.train.private.watched import watch_modules
-from reticent.train.stacking import Cohort, View
+from reticent.run import seed_for, write_text
+from reticent.train.tensors import (
+    Cohort,
+    View,
+    train_modules_privately,
+    watch_modules,
+)
 
-STORE = Store(folder=Path("build/identifiability"))
-ARRAYS = dict[str, NDArray[Any]]
-CHUNK = 25  # runs that are kept together
-SIDES, PARTS = ("first", "second"), tuple(field.name for field in fields(Side))
-
-
-class TooLate(Exception):
-    """The time for new work is over."""
-
-
-def in_time(until: float) -> None:
-    """Refuse to begin after a moment of the monotonic clock."""
-    if time.monotonic() > until:
-        raise TooLate
+# Names the seeds. Earlier runs, whose number had been set after a look at them, had other seeds; none is used again.
+SERIES = "identifiability/second series"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,44 +63,27 @@ class Watched:
     cell: Cell
     at: int
 
-    @property
-    def urgency(self) -> float:
-        """What is begun first: all cells grow together."""
-        return self.at / 1000
+    def do(self, digits: Digits, choice: Choice) -> None:
+        """Watch the runs unless that was done before."""
+        keep_watched(self.cell, self.at, lambda: self._watch(digits, choice))
 
-    def arrays(self, digits: Digits, choice: Choice, until: float) -> dict:
-        """Return what was seen, made now or kept."""
-        cell = self.cell
+    def _watch(self, digits: Digits, choice: Choice) -> tuple[Trace, Truth, float]:
+        started, cell = time.process_time(), self.cell
         recipe = recipe_of(RECORDS, cell.multiplier, plain=cell.plain)
         rows, neighbours = choice.rows(
             cell.neighbour, bounded=cell.relation == Relation.REPLACE
         )
         runs = range(self.at, min(self.at + CHUNK, cell.runs))
-        seeds = [seed_for(0, f"identifiability/{cell.seeds}/{run}") for run in runs]
-        content = content_of(recipe, network, rows, neighbours.own, cell.local, seeds)
-
-        def make() -> dict:
-            in_time(until)
-            started = time.process_time()
-            x, y = digits.tensors(rows)
-            trace, truth = watch_modules(
-                network,
-                View(inputs=x, targets=y),
-                neighbours,
-                recipe,
-                seeds,
-                departure=Departure(local="pair" if cell.local else None),
-            )
-            made = {
-                f"{s}_{p}": getattr(getattr(trace, s), p) for s in SIDES for p in PARTS
-            }
-            made |= {"distance": trace.distance, "size": np.array(trace.size)}
-            made |= {"used_first": truth.first, "taken": truth.taken}
-            return made | {"seconds": np.array(time.process_time() - started)}
-
-        return STORE.keep(
-            f"watched-{cell.name}-{self.at}", ARRAYS, make, depends=content
+        x, y = digits.tensors(rows)
+        trace, truth = watch_modules(
+            network,
+            View(inputs=x, targets=y),
+            neighbours,
+            recipe,
+            [seed_for(0, f"{SERIES}/{cell.seeds}/{run}") for run in runs],
+            departure=Departure(local="pair" if cell.local else None),
         )
+        return trace, truth, time.process_time() - started
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,113 +101,79 @@ class Trained:
     training: Training
     seed: int
 
-    @property
-    def urgency(self) -> float:
-        """What is begun first."""
-        return self.seed / self.training.seeds
+    def do(self, digits: Digits, choice: Choice) -> None:
+        """Train and count right answers, unless that was done before."""
+        keep_trained(self.training, self.seed, lambda: self._train(digits, choice))
 
-    def arrays(self, digits: Digits, choice: Choice, until: float) -> dict:
-        """Return the number of right answers, made now or kept."""
-        training = self.training
+    def _train(self, digits: Digits, choice: Choice) -> dict[str, float]:
+        started, training = time.process_time(), self.training
         noise = training.reach * noise_for(training.noise)
-        recipe = recipe_of(training.rows, noise, plain=training.plain)
         # The table that is watched comes first; larger ones hold it.
         more = np.setdiff1d(np.arange(len(digits.x_train)), choice.table)
         rows = np.concatenate([choice.table, more])[: training.rows]
-        content = content_of(recipe, network, rows, self.seed)
-
-        def make() -> dict:
-            in_time(until)
-            started = time.process_time()
-            x, y = digits.tensors(rows)
-            everyone = np.ones((1, len(x)), dtype=bool)
-            seed = seed_for(0, f"identifiability/accuracy/{self.seed}")
-            made = train_modules_privately(
-                network,
-                Cohort(inputs=x, targets=y, masks=everyone, seeds=[seed]),
-                recipe,
-            )
-            answers = []
-            with torch.no_grad():
-                for part in torch.from_numpy(digits.x_test).split(1000):
-                    answers.append(made.modules[0](part.float() / 255).argmax(1))
-            right = (torch.cat(answers).numpy() == digits.y_test).sum()
-            seconds = time.process_time() - started
-            return {"correct": np.array(right), "seconds": np.array(seconds)}
-
-        name = f"trained-{training.name}-{self.seed}"
-        return STORE.keep(name, ARRAYS, make, depends=content)
-
-
-def work(
-    job: Watched | Trained, data: Path, choice: Choice, until: float
-) -> dict | None:
-    """Find or do one job, in a process of its own; None if it is not there and too late to begin."""
-    torch.set_num_threads(1)  # the order of additions, hence the figures, depends on it
-    try:
-        return job.arrays(read_digits(data), choice, until)
-    except TooLate:
-        return None
-
-
-def joined(found: list[dict]) -> tuple[Trace, Truth]:
-    """Return all runs of a cell."""
-
-    def whole(name: str) -> np.ndarray:
-        return np.concatenate([arrays[name] for arrays in found])
-
-    sides = (
-        Side(**{part: whole(f"{side}_{part}") for part in PARTS}) for side in SIDES
-    )
-    first, second = sides
-    trace = Trace(
-        first=first,
-        second=second,
-        distance=whole("distance"),
-        size=int(found[0]["size"]),
-        rate=1.0,
-    )
-    return trace, Truth(first=whole("used_first"), taken=whole("taken"))
-
-
-def summed_up(jobs: list, done: list, choice: Choice) -> dict:
-    """Return the results of all that is done."""
-    cells, trainings, fresh = {}, {}, []
-    for cell in CELLS:
-        mine = [
-            a for j, a in zip(jobs, done, strict=True) if getattr(j, "cell", 0) == cell
-        ]
-        # Runs are taken in order, up to the first chunk that is missing.
-        upto = next((k for k, a in enumerate(mine) if a is None), len(mine))
-        if upto:
-            watched = joined(mine[:upto])
-            cells[cell.name] = cell_summary(cell, *watched)
-            if cell.seeds == cell.name:  # the others repeat the seeds of another cell
-                fresh.append(watched)
-    for training in TRAININGS:
-        mine = [
-            (j.seed, int(a["correct"]))
-            for j, a in zip(jobs, done, strict=True)
-            if getattr(j, "training", 0) == training and a is not None
-        ]
-        if mine:
-            trainings[training.name] = training_summary(training, dict(mine))
-    minutes = {
-        kind.__name__.lower(): sum(
-            float(a["seconds"])
-            for j, a in zip(jobs, done, strict=True)
-            if isinstance(j, kind) and a is not None
+        x, y = digits.tensors(rows)
+        seed = seed_for(0, f"{SERIES}/accuracy/{self.seed}")
+        everyone = np.ones((1, len(x)), dtype=bool)
+        made = train_modules_privately(
+            network,
+            Cohort(inputs=x, targets=y, masks=everyone, seeds=[seed]),
+            recipe_of(training.rows, noise, plain=training.plain),
         )
-        / 60
-        for kind in (Watched, Trained)
-    }
+        answers = []
+        with torch.no_grad():
+            for part in torch.from_numpy(digits.x_test).split(1000):
+                answers.append(made.modules[0](part.float() / 255).argmax(1))
+        right = int((torch.cat(answers).numpy() == digits.y_test).sum())
+        return {"correct": right, "seconds": time.process_time() - started}
+
+
+def plan() -> list[Watched | Trained]:
+    """Return all work in the order in which it is done."""
+    cells = [Watched(cell=c, at=at) for c in CELLS for at in range(0, c.runs, CHUNK)]
+    trained = [Trained(training=t, seed=s) for t in TRAININGS for s in range(t.seeds)]
+    main = [job for job in cells if job.cell.runs == RUNS]
+    return [*main, *trained, *(job for job in cells if job.cell.runs != RUNS)]
+
+
+def work(job: Watched | Trained, data: Path, choice: Choice, until: float) -> None:
+    """Do one job in a process of its own, unless it is too late to begin."""
+    torch.set_num_threads(1)  # the order of additions, hence the figures, depends on it
+    if time.monotonic() < until:
+        job.do(read_digits(data), choice)
+
+
+def summed_up(choice: Choice) -> dict:
+    """Return the results of all cells and trainings that are complete, and how far the others are."""
+    cells, trainings, fresh, progress = {}, {}, [], {}
+    seconds = {"watched": 0.0, "trained": 0.0}
+    for cell in CELLS:
+        runs, complete, spent = watched(cell)
+        seconds["watched"] += spent
+        progress[cell.name] = [runs, cell.runs]
+        if complete is not None:
+            cells[cell.name] = cell_summary(cell, *complete)
+            if cell.seeds == cell.name:  # the others repeat the seeds of another cell
+                fresh.append(complete)
+    for training in TRAININGS:
+        found = {
+            seed: json.loads(path.read_text(encoding="utf-8"))
+            for seed in range(training.seeds)
+            if (path := FOLDER / f"trained/{training.name}-{seed}.json").exists()
+        }
+        progress[training.name] = [len(found), training.seeds]
+        seconds["trained"] += sum(one["seconds"] for one in found.values())
+        if len(found) == training.seeds:
+            trainings[training.name] = training_summary(
+                training, {seed: int(one["correct"]) for seed, one in found.items()}
+            )
     return {
         "noise": {how: noise_for(how) for how in ("renyi", "exact", "belief")},
         "neighbours": choice.told,
+        "progress": progress,
         "cells": cells,
-        "pooled": pooled_summary(fresh),
+        "pooled": pooled_summary(fresh) if fresh else None,
         "trainings": trainings,
-        "minutes": minutes,
+        "minutes": {kind: spent / 60 for kind, spent in seconds.items()},
     }
 
 
@@ -243,16 +184,11 @@ if __name__ == "__main__":
     parser.add_argument("--minutes", type=float, default=24 * 60.0)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    chosen = choose(read_digits(arguments.data), STORE)
-    plan: list[Watched | Trained] = [
-        *(Watched(cell=c, at=at) for c in CELLS for at in range(0, c.runs, CHUNK)),
-        *(Trained(training=t, seed=seed) for t in TRAININGS for seed in range(t.seeds)),
-    ]
-    plan.sort(key=lambda job: job.urgency)
+    chosen = choose(read_digits(arguments.data))
     until = time.monotonic() + 60 * arguments.minutes
-    done = joblib.Parallel(n_jobs=arguments.processes, batch_size=1)(
-        joblib.delayed(work)(job, arguments.data, chosen, until) for job in plan
+    joblib.Parallel(n_jobs=arguments.processes, batch_size=1)(
+        joblib.delayed(work)(job, arguments.data, chosen, until) for job in plan()
     )
-    results = summed_up(plan, done, chosen)
+    results = summed_up(chosen)
     write_text(RESULTS, json.dumps(results, indent=1) + "\n")
     write_page(results, PAGE)

@@ -3,7 +3,7 @@
     python experiments/ltu_table_1/run.py [--data ../shared/data] [--rounds 100] [--trials 3]
 
 Each cell (data set, model, trial) is one JSON file under build/ltu_table_1: a killed run goes
-on where it was. The page docs/experiments/ltu_table_1.md is written when all cells are there.
+on where it was. The table of a complete run is kept in results/table.json. The page docs/experiments/ltu_table_1.md is written when all cells are there.
 """
 
 import argparse
@@ -18,61 +18,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import joblib
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin
+from settings import COMPONENTS, DATASETS, MODELS, PART, PROBES, ROUNDS, TRIALS
 from sklearn.decomposition import PCA
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import (
-    BayesianRidge,
-    LogisticRegression,
-    Perceptron,
-    SGDClassifier,
-)
-from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.neural_network import MLPClassifier
-from sklearn.svm import SVC, LinearSVC
 
 from reticent.attack import Regime, RetrainingRounds
 from reticent.data import Table, table_from_frame
 from reticent.run import Serial, seed_for, stream, write_text
 from reticent.train import EstimatorTrainer
-
-COMPONENTS, PART = 64, 1_600
-
-
-class BayesianRidgeClassifier(ClassifierMixin, BaseEstimator):
-    """One Bayesian ridge regression per class, on its indicator; the largest wins."""
-
-    def fit(self, X, y):
-        self.classes_ = np.unique(y)
-        self.models_ = [BayesianRidge().fit(X, y == c) for c in self.classes_]
-        return self
-
-    def decision_function(self, X):
-        return np.column_stack([model.predict(X) for model in self.models_])
-
-    def predict(self, X):
-        return self.classes_[self.decision_function(X).argmax(axis=1)]
-
-
-MODELS = {
-    "Logistic lbfgs": LogisticRegression(),
-    "Bayesian ridge": BayesianRidgeClassifier(),
-    "Naive Bayes": GaussianNB(),
-    "SVC": SVC(),
-    "SVC, solved exactly": SVC(tol=1e-9),
-    "KNN": KNeighborsClassifier(),
-    "LinearSVC": LinearSVC(),
-    "SGD SVC": SGDClassifier(),
-    "MLP": MLPClassifier(),
-    "Perceptron": Perceptron(),
-    "Random Forest": RandomForestClassifier(),
-}
-
-
-# A nearest-neighbour product answers in fifths, and only where the exchanged record is a
-# neighbour: ties on the pair are decided by all records instead of 400.
-PROBES = {"KNN": 2 * PART}
 
 
 def features(data: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -140,13 +92,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--cells", type=Path, default=Path("build/ltu_table_1"))
-    parser.add_argument("--rounds", type=int, default=100)
-    parser.add_argument("--trials", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--trials", type=int, default=TRIALS)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     options.cells.mkdir(parents=True, exist_ok=True)
     jobs = []
-    for dataset in ("MNIST", "CIFAR-10"):
+    for dataset in DATASETS:
         x, y = features(options.data, dataset)
         for trial in range(options.trials):
             for model in MODELS:
@@ -170,11 +122,12 @@ def main() -> None:
     joblib.Parallel(n_jobs=options.workers, verbose=5)(
         joblib.delayed(cell)(*job) for job in jobs
     )
-    from page import write_page
+    from page import sum_up, write_page
     from pairing import main as write_pairing
 
     write_pairing(options.data, options.cells / "pairing.json")
-    write_page(options.cells, Path("docs/experiments/ltu_table_1.md"), options.rounds)
+    sum_up(options.cells, options.rounds)
+    write_page(Path("docs/experiments/ltu_table_1.md"))
 
 
 if __name__ == "__main__":

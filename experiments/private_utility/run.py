@@ -24,9 +24,8 @@ import data
 from reticent.account import Budget, Course, Plan, Terms, make_plan
 from reticent.run import write_text
 from reticent.train import SGD, PrivateNetwork
-from reticent.train.private.clipping import Clip
-from reticent.train.private.networks import train_privately
-from reticent.train.stacking import Cohort
+from reticent.train.private import Clip
+from reticent.train.tensors import Cohort, train_privately
 
 RESULTS = Path(__file__).parent / "results.json"
 PAGE = Path("docs/experiments/private_utility.md")

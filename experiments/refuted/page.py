@@ -1,10 +1,10 @@
 """Write the page on claims put to the test."""
 
 import json
+import math
 from pathlib import Path
 
 from reticent.evidence import clopper_pearson
-from reticent.report.words import epsilon_words
 from reticent.run import write_text
 
 HERE = Path(__file__).parent
@@ -20,15 +20,22 @@ WHY = {
 }
 
 
+def _epsilon(epsilon):
+    """Return an epsilon; one of 100 protects nobody, whatever its decimals."""
+    if epsilon is None or math.isinf(epsilon):
+        return "–"
+    return f"{epsilon:,.0f}" if epsilon >= 100 else f"{epsilon:.2f}"
+
+
 def write_page(results):
     rows = []
     for fault in results["faults"]:
         for kind in ("false", "true"):
             found = fault[kind]
             rows.append(
-                f"| {fault['name'] if kind == 'false' else 'its true twin'} | {epsilon_words(found['claimed'])} | "
-                f"{epsilon_words(found['proven']) if found['proven'] is not None else 'none'} | {epsilon_words(found['audited'])} | "
-                f"{epsilon_words(found['ceiling'])} | {found['runs']:,} x {found['steps']} | "
+                f"| {fault['name'] if kind == 'false' else 'its true twin'} | {_epsilon(found['claimed'])} | "
+                f"{_epsilon(found['proven']) if found['proven'] is not None else 'none'} | {_epsilon(found['audited'])} | "
+                f"{_epsilon(found['ceiling'])} | {found['runs']:,} x {found['steps']} | "
                 f"{'**REFUTED**' if found['refuted'] else 'not refuted'} |"
             )
     why = "\n".join(f"- **{name[0].upper()}{name[1:]}.** {WHY[name]}" for name in WHY)

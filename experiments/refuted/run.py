@@ -36,7 +36,7 @@ from reticent.train import (
     spell,
 )
 from reticent.train.private import Clip, Tanh
-from reticent.train.private.observer import OpacusObserver
+from reticent.train.tensors import OpacusObserver
 
 HERE = Path(__file__).parent
 DELTA, STEPS, EPSILON, NORM = 1e-5, 30, 2.0, 0.1

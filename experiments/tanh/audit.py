@@ -19,8 +19,7 @@ from reticent.account import Course, trade_off
 from reticent.data import ColumnKind, Schema, Table
 from reticent.pipeline import Mislabelled, WatchPlan, run_identification
 from reticent.run import Run, write_text
-from reticent.train import SGD, PrivateModuleTrainer
-from reticent.train.recipes import PrivateModule
+from reticent.train import SGD, PrivateModule, PrivateModuleTrainer
 
 __all__ = ["EPOCHS", "RUNS", "audited"]
 

@@ -1,5 +1,6 @@
 """Write the page: accuracies beside claimed, audited and proven epsilons; the sweeps; the recurrent networks."""
 
+import json
 import math
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from figure import Curve, Panel, drawn
 from recurrent import CHANCE, JUDGED, LENGTH, STEPS, TUNED
 from scipy.stats import t as student
 from settings import LONG, SHORT, SIZES
+from steady import drawn_curves, steady_table, steady_words
 
 from reticent.evidence import clopper_pearson
 from reticent.run import write_text
@@ -79,6 +81,8 @@ def write_page(results: dict, page: Path) -> None:
         "audit_cifar": _steps(audits, "cifar10"),
         "length": str(LENGTH),
         "steps": f"{STEPS:,}",
+        "steady": steady_table(),
+        **steady_words(),
         "tuned": str(len(TUNED)),
         "fresh": str(len(JUDGED)),
     }.items():
@@ -87,6 +91,7 @@ def write_page(results: dict, page: Path) -> None:
     write_text(
         page.with_suffix(".svg"), drawn([_panel(runs, audits, d) for d in NAMES])
     )
+    write_text(page.parent / "tanh_stability.svg", drawn_curves())
     write_text(page, text)
 
 
@@ -329,4 +334,11 @@ def _panel(runs: dict, audits: dict, data: str) -> Panel:
                 points=points("tanh", "proven"),
             ),
         ),
+    )
+
+
+if __name__ == "__main__":
+    kept = Path(__file__).parent / "results.json"
+    write_page(
+        json.loads(kept.read_text(encoding="utf-8")), Path("docs/experiments/tanh.md")
     )

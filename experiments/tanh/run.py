@@ -25,11 +25,13 @@ from torch import Tensor, nn
 import data
 from reticent.account import renyi_epsilon, trade_off
 from reticent.run import write_text
-from reticent.train import SGD
-from reticent.train.private.clipping import Tanh
-from reticent.train.private.modules import gradients_of_records, train_modules_privately
-from reticent.train.recipes import PrivateModule
-from reticent.train.stacking import Cohort
+from reticent.train import SGD, PrivateModule
+from reticent.train.private import Tanh
+from reticent.train.tensors import (
+    Cohort,
+    gradients_of_records,
+    train_modules_privately,
+)
 
 RESULTS = Path(__file__).parent / "results.json"
 PAGE = Path("docs/experiments/tanh.md")

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from reticent.account import Course, PrivateTraining
-from reticent.train.private.clipping import (
+from reticent.train.private import (
     Clip,
     Clipping,
     ClipThenTanh,

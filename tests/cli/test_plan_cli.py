@@ -45,6 +45,15 @@ def test_the_words_say_noise_relation_and_belief():
     assert re.search(r"epsilon at delta 0.0001, replace-one", done.stdout)
 
 
+def test_the_words_say_what_a_belief_is_not_in_law():
+    done = run("--belief", "0.8", *SHORT)
+    words = " ".join(done.stdout.split())
+    assert "Recital 26" in words
+    assert "not legal advice" in words
+    # A plan as JSON is for machines: its keys are numbers, and sentences stay out.
+    assert "Recital" not in run("--belief", "0.8", *SHORT, "--json").stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -27,6 +27,12 @@ def test_the_page_needs_nothing_from_outside(page):
     assert text.count("http") == text.count("http://www.w3.org/2000/svg")
 
 
+def test_the_page_says_what_a_belief_is_not_in_law(page):
+    text = page.read_text()
+    assert "Recital 26" in text
+    assert "not legal advice" in text
+
+
 @needs_chromium
 @pytest.mark.browser
 def test_moving_sliders_shows_what_the_command_says(page, tmp_path):

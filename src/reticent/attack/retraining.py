@@ -40,7 +40,8 @@ class Regime(StrEnum):
 class RetrainingRounds:
     """Rounds of the retraining attacker against one product.
 
-    Answers are compared on the two records in question. If that is a tie (the answers of a nearest-neighbour
+    The answers of both models are compared on both records in question, where Figure 2 of [1]_ asks each model about its own record
+    only, which sees less (``docs/experiments/ltu_table_1.md``). If that is a tie (the answers of a nearest-neighbour
     product may not change there), they are compared on a number of other records.
 
     Parameters

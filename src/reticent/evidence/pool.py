@@ -160,8 +160,9 @@ def loss_quantiles(
     r"""Return quantiles of the effective privacy loss :math:`|\gamma(u)|` over people.
 
     :math:`\gamma(u) = \log P(\text{answers} \mid u\ \text{in}) / P(\text{answers} \mid u\ \text{out})` is the log-odds of
-    membership at even prior odds; epsilon-differential privacy bounds it by epsilon for everybody ([1]_, Eq. 5.5). The
-    intervals are those of order statistics, exact whatever the distribution, and hold together.
+    membership at even prior odds ([1]_, Eq. 5.8 and 5.11, with the product seen through its answers); epsilon-differential
+    privacy bounds it by epsilon for everybody (Eq. 5.10). The intervals are those of order statistics, exact whatever the
+    distribution, and hold together.
 
     Parameters
     ----------

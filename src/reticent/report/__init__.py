@@ -29,6 +29,7 @@ from reticent.report.sections import SECTIONS
 from reticent.report.sections.epsilons import refuted_sentence
 from reticent.report.signature import is_signed_by, make_keys, sign
 from reticent.report.summary import aside_warning, insider_warning, summarise
+from reticent.report.svg import Axis, Plot
 from reticent.report.text import print_report, render_short, render_text
 from reticent.report.train_text import TrainingSummary, print_training
 
@@ -38,10 +39,12 @@ __all__ = [
     "SCHEMA_NAME",
     "SECTIONS",
     "Access",
+    "Axis",
     "Binding",
     "ComparedDefence",
     "ComparisonReport",
     "Dossier",
+    "Plot",
     "Screen",
     "Section",
     "Terminal",

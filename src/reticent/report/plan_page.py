@@ -4,6 +4,7 @@ from jinja2.utils import htmlsafe_json_dumps
 
 from reticent.account import BELIEFS, FALSE_RATES, Plan, PlanTable
 from reticent.report._markup import finished, resource
+from reticent.report.plan_text import RECITAL_26
 
 __all__ = ["render_plan"]
 
@@ -63,6 +64,7 @@ def render_plan(
     return finished(
         "plan.html.j2",
         sliders=sliders,
+        recital=RECITAL_26,
         data=htmlsafe_json_dumps(data, separators=(",", ":")),
         style=resource("page.css") + resource("plan.css"),
         script=resource("plan.js"),

@@ -12,7 +12,14 @@ from rich.text import Text
 from reticent.account import Plan
 from reticent.report.words import percent
 
-__all__ = ["plan_json", "plan_sentences", "print_plan"]
+__all__ = ["RECITAL_26", "plan_json", "plan_sentences", "print_plan"]
+
+# What a bound on belief has to do with the law, and what it has not.
+RECITAL_26 = (
+    "Recital 26 of the GDPR asks for all means reasonably likely to be used to identify a person, such as singling out. The bound on "
+    "belief holds, except with probability delta, against every means, likely or not, of finding out from this training whether a record was used. It "
+    "does not bound what can be learned about a person in other ways, and it is not legal advice: whether a product counts as anonymous is decided elsewhere."
+)
 
 
 def plan_json(plan: Plan) -> str:
@@ -88,6 +95,7 @@ def print_plan(plan: Plan, console: Console) -> None:
             (0, 2),
         )
     )
+    console.print(Padding(Text(RECITAL_26, style="dim"), (1, 2, 0, 2)))
 
 
 def _rows(plan: Plan) -> list[tuple[str, str]]:
