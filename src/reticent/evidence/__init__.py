@@ -9,6 +9,7 @@ from reticent.evidence._gathered import (
     GroupEvidence,
     InsiderEvidence,
     RegimeEvidence,
+    RegimeLeftOut,
     Utility,
 )
 from reticent.evidence._measure import (
@@ -187,6 +188,7 @@ __all__ = [
     "Privacy",
     "ProofAgainstClaim",
     "RegimeEvidence",
+    "RegimeLeftOut",
     "RocPoint",
     "Seen",
     "Statement",

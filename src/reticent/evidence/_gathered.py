@@ -21,6 +21,7 @@ __all__ = [
     "GroupEvidence",
     "InsiderEvidence",
     "RegimeEvidence",
+    "RegimeLeftOut",
     "Utility",
 ]
 
@@ -91,20 +92,65 @@ class GroupEvidence:
 
 @dataclass(frozen=True, kw_only=True)
 class RegimeEvidence:
-    """Rounds of the retraining attacker in one regime."""
+    """Rounds of the retraining attacker in one regime.
+
+    Parameters
+    ----------
+    name : str
+        What the attacker knows.
+    rounds : int
+        Rounds that were played.
+    wins : float
+        Those that it won; a tie counts one half.
+    privacy : Estimate
+        Privacy score.
+    repeats : int
+        Rounds whose model, trained on the members, gave the answers of the product.
+    """
 
     name: str
     rounds: int
     wins: float
     privacy: Estimate
+    repeats: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegimeLeftOut:
+    """A regime that could not be played, so that nothing is known about it.
+
+    Parameters
+    ----------
+    name : str
+        What the attacker would have known.
+    why : str
+        Why its rounds would have said nothing.
+    """
+
+    name: str
+    why: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class InsiderEvidence:
-    """What the LTU insider achieves by retraining; ``privacy`` is that of the worst regime."""
+    """What the LTU insider achieves by retraining.
+
+    Parameters
+    ----------
+    regimes : tuple of RegimeEvidence
+        The regimes that were played.
+    privacy : Estimate
+        That of the worst regime.
+    trained_again : str
+        What training again gives, on the members with the product's order and seed; empty if an older version wrote it.
+    left_out : tuple of RegimeLeftOut
+        Regimes that could not be played with this product.
+    """
 
     regimes: tuple[RegimeEvidence, ...]
     privacy: Estimate
+    trained_again: str = ""
+    left_out: tuple[RegimeLeftOut, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
