@@ -20,6 +20,7 @@ from reticent.evidence._measure import (
     worst_privacy,
 )
 from reticent.evidence._scores import UnitGroups, UnitScores
+from reticent.evidence.blind import BlindEvidence
 from reticent.evidence.by_group import ByGroup, by_group
 from reticent.evidence.calibration import Calibration, CalibrationBin, calibration
 from reticent.evidence.disparity import (
@@ -146,6 +147,7 @@ __all__ = [
     "AttackSkipped",
     "AttacksAgainstClaim",
     "Beliefs",
+    "BlindEvidence",
     "Box",
     "ByGroup",
     "Calibration",

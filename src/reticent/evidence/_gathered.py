@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reticent.evidence._estimate import Estimate, best_of
+from reticent.evidence.blind import BlindEvidence
 from reticent.evidence.calibration import Calibration
 from reticent.evidence.file import FileEvidence
 from reticent.evidence.histogram import Histogram
@@ -141,15 +142,15 @@ class InsiderEvidence:
         The regimes that were played.
     privacy : Estimate
         That of the worst regime.
-    trained_again : str
-        What training again gives, on the members with the product's order and seed; empty if an older version wrote it.
+    trained_again : str or None
+        What training again gives, on the members with the product's order and seed; None if an older version wrote it.
     left_out : tuple of RegimeLeftOut
         Regimes that could not be played with this product.
     """
 
     regimes: tuple[RegimeEvidence, ...]
     privacy: Estimate
-    trained_again: str = ""
+    trained_again: str | None = None
     left_out: tuple[RegimeLeftOut, ...] = ()
 
 
@@ -262,6 +263,8 @@ class Evidence:
         What the product's file contains, if it was read.
     naming : Naming or None
         What the strongest attack is good for when names must be right.
+    blind : BlindEvidence or None
+        Whether members and non-members differ without the product, if their records were looked at.
     """
 
     attacks: tuple[AttackEvidence, ...]
@@ -286,6 +289,7 @@ class Evidence:
     aside: tuple[AttackEvidence, ...] = ()
     file: FileEvidence | None = None
     naming: Naming | None = None
+    blind: BlindEvidence | None = None
 
     @property
     def privacy(self) -> Estimate:

@@ -96,7 +96,8 @@ def run_audit(
     """
     run = run or Run()
     case = Case.of(table, plan, split, run)
-    findings = [*look_at_data(case, run), *what_is_not_kept(case, run)]
+    about_data, blind = look_at_data(case, run)
+    findings = [*about_data, *what_is_not_kept(case, run)]
     findings += [*what_is_not_learned(case, run), *look_at_provenance(case)]
     answers, product = ask_product(case, run)
     findings += training_findings(answers)
@@ -123,6 +124,7 @@ def run_audit(
         vulnerability_bound=claims.vulnerability_bound,
         groups=groups,
         members=case.split.defender,
+        blind=blind,
     )
     gathered = gather(plan, arena, scored, heard, run)
     dossier = _dossier(

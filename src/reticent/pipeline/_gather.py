@@ -14,6 +14,7 @@ from reticent.errors import InvalidInput
 from reticent.evidence import (
     Asked,
     AttackEvidence,
+    BlindEvidence,
     Calibration,
     Estimate,
     Evidence,
@@ -78,6 +79,8 @@ class Heard:
         Group of each record.
     members : table or None
         The records that trained the product.
+    blind : BlindEvidence or None
+        What the records alone tell about membership.
     """
 
     insider: InsiderEvidence | None = None
@@ -85,6 +88,7 @@ class Heard:
     vulnerability_bound: float | None = None
     groups: NDArray[np.object_] | None = None
     members: Any = None
+    blind: BlindEvidence | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,6 +198,7 @@ def gather(
         aside=tuple(a for a in measured if a.name not in work.counted),
         file=_file(work),
         naming=_naming(work, scores, best),
+        blind=heard.blind,
     )
     return Gathered(
         evidence=evidence, scores=by_unit, best_scores=best_scores, posterior=posterior

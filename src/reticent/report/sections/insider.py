@@ -26,13 +26,14 @@ class InsiderSection:
         decided = (
             "decides on" if dossier.policy.decides(Threat.INSIDER) else "only shows"
         )
+        notes = _notes(dossier.evidence.insider)
         return block(
             lead(
                 "The Leave-Two-Unlabeled insider knows the recipe and every tag but two, trains one model with each of the two "
                 f"records, and picks the one whose answers are nearer to the product's. The policy {decided} this threat."
             ),
             table(HEADS, _rows(dossier.evidence.insider)),
-            listed(_notes(dossier.evidence.insider)),
+            *([listed(notes)] if notes else []),
         )
 
     def text(self, dossier: Dossier) -> RenderableType | None:
@@ -54,7 +55,7 @@ def _rows(insider: InsiderEvidence) -> list[tuple[str, str, str]]:
 def _notes(insider: InsiderEvidence) -> list[str]:
     """Return what training again gave, and why regimes were left out; nothing if an older version wrote the dossier."""
     notes = []
-    if insider.trained_again:
+    if insider.trained_again is not None:
         notes.append(
             f"Training again on the members, with the order and the seed of the product, gave {insider.trained_again}."
         )
