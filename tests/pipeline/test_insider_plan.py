@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from reticent.attack import Retrained
 from reticent.evidence import clopper_pearson, split_level
 from reticent.pipeline import LOOKS, plan_rounds
 from reticent.run import stream
@@ -16,19 +17,35 @@ FALSE_ALARM = 1e-6
     [
         (0.01, 60, [100, 100, 100]),  # plenty of time
         (1.0, 60, [32, 16, 16]),  # a third of 120 trainings each
-        (4.0, 60, [8, 0, 0]),
+        (1.6, 60, [16, 8, 8]),
+        (2.5, 60, [8, 8, 8]),  # the first eight rounds share no model
         (600.0, 60, [0, 0, 0]),
     ],
 )
 def test_rounds_fit_into_the_time(one, seconds, expected):
-    assert plan_rounds(one, seconds, most_rounds=100, workers=2).tolist() == expected
+    planned = plan_rounds(
+        one, seconds, most_rounds=100, workers=2, gives=Retrained.PRODUCT
+    )
+    assert planned.tolist() == expected
+
+
+def test_rounds_that_share_no_model_take_twice_the_time():
+    def plan(gives):
+        return plan_rounds(1.0, 60, most_rounds=100, workers=2, gives=gives).tolist()
+
+    assert plan(Retrained.VARIES) == [16, 16, 16]
+    # Without the product's seed only one regime is left, and has all of the time.
+    assert plan(Retrained.OTHER) == [0, 0, 32]
 
 
 def test_a_little_more_time_changes_nothing():
-    assert (
-        plan_rounds(1.0, 60, most_rounds=100, workers=2).tolist()
-        == plan_rounds(0.97, 60, most_rounds=100, workers=2).tolist()
+    one, other = (
+        plan_rounds(
+            seconds, 60, most_rounds=100, workers=2, gives=Retrained.PRODUCT
+        ).tolist()
+        for seconds in (1.0, 0.97)
     )
+    assert one == other
 
 
 def stopped_early(rng, each, limit):

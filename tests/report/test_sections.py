@@ -12,10 +12,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 import made
 from browser import browse, needs_chromium
 
-from reticent.evidence import InsiderEvidence, Outcome, RegimeEvidence
+from reticent.evidence import (
+    BlindEvidence,
+    InsiderEvidence,
+    Outcome,
+    RegimeEvidence,
+    RegimeLeftOut,
+)
 from reticent.policy import Verdict
 from reticent.report import insider_warning, render_html, render_text, summarise
 from reticent.report.sections import SECTIONS
+from reticent.report.sections.blind import BlindSection
 from reticent.report.sections.people import exposed_words
 from reticent.report.sections.scores import scoreboard
 from reticent.report.summary import outsider_does
@@ -29,7 +36,8 @@ def words_of(page: str) -> str:
 def test_every_heading_stands_once_and_in_order():
     page = render_html(made.full())
     # A dossier that was read guarantees nothing: it repeats a claim.
-    absent = ("What is guaranteed", "What the file holds")  # version 2 read no file
+    # Version 2 read no file and did not keep what the records alone told.
+    absent = ("What is guaranteed", "What the file holds", BlindSection.title)
     titles = [s.title for s in SECTIONS if s.title and s.title not in absent]
     assert "What is guaranteed" not in page
     places = [page.index(f"<h2>{title}</h2>") for title in titles]
@@ -229,3 +237,49 @@ def test_every_figure_draws_on_a_phone_and_on_a_screen(make, plots, frame, tmp_p
     answer = browse(page, SEEN, tmp_path, frame=frame)
     assert answer["seen"] == []
     assert answer["found"] == {"plots": plots, "cut": [], "broken": False, "fits": True}
+
+
+def both_ways(dossier) -> tuple[str, str]:
+    return words_of(render_html(dossier)), " ".join(render_text(dossier).split())
+
+
+@pytest.mark.parametrize(
+    ("changes", "said", "unsaid"),
+    [
+        ({}, ["No difference was seen", "0.28 standard deviations", "21.6 % of them", "drew the members at random"], ["would not have been seen", "drawn at random."]),
+        ({"at_random": False}, ["What an attack finds beyond the differences of this table is due", "would not have been seen"], ["drew the members"]),
+        ({"p_value": 0.003, "sign": "column 'year'"}, ["They differ: by column 'year'", "attacks cannot be judged"], ["is due to the product"]),
+        ({"smallest": {}}, ["too few people"], ["standard deviations"]),
+        ({"rows": 80_000, "of_rows": 1_000_000}, ["80,000 of 1,000,000 records"], []),
+        ({"smallest": {"target_shift": 0.4}}, ["0.4 of its standard deviations"], ["wrong classes"]),
+    ],
+)  # fmt: skip
+def test_the_baseline_without_the_product_says_what_it_would_have_seen(
+    changes, said, unsaid
+):
+    blind = BlindEvidence(
+        p_value=0.4, false_alarm=0.01, accuracy=0.53, sign="boosted trees", rows=1000, of_rows=1000, at_random=True,
+        power=0.8, smallest={"shift": 0.28, "accuracy": 0.578, "learned_accuracy": 0.59, "wrong_classes": 0.216},
+    )  # fmt: skip
+    blind = replace(blind, **changes)
+    full = made.full()
+    dossier = replace(full, findings=(), evidence=replace(full.evidence, blind=blind))
+    for words in both_ways(dossier):
+        for phrase in said:
+            assert phrase in words
+        for phrase in unsaid:
+            assert phrase not in words
+
+
+def test_regimes_that_were_left_out_are_named_with_the_reason():
+    regime = RegimeEvidence(name="unseeded", rounds=8, wins=5, privacy=made.an_estimate(0.75, 0, 1))  # fmt: skip
+    insider = InsiderEvidence(
+        regimes=(regime,), privacy=regime.privacy, trained_again="always the same product, and not this one",
+        left_out=(RegimeLeftOut(name="seeded", why="its seed is not known"),),
+    )  # fmt: skip
+    full = made.full()
+    dossier = replace(full, evidence=replace(full.evidence, insider=insider))
+    for words in both_ways(dossier):
+        assert "gave always the same product, and not this one." in words
+        assert "Not played, 'seeded': its seed is not known." in words
+        assert "not played" in words

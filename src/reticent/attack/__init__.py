@@ -30,7 +30,13 @@ from reticent.attack.outputs import Confidence, Entropy, Gap, Loss, ModifiedEntr
 from reticent.attack.population import Population
 from reticent.attack.quantile import QuantileRegression
 from reticent.attack.reader import FileCounts, FoundAt, Reader, count_file
-from reticent.attack.retraining import Regime, RetrainingRounds, play_round
+from reticent.attack.retraining import (
+    Regime,
+    Retrained,
+    RetrainingRounds,
+    Round,
+    play_round,
+)
 from reticent.attack.rmia import RelativeRatio
 from reticent.attack.shadow import ShadowModels
 from reticent.attack.targets import score_targets
@@ -68,7 +74,9 @@ __all__ = [
     "Records",
     "Regime",
     "RelativeRatio",
+    "Retrained",
     "RetrainingRounds",
+    "Round",
     "Scores",
     "SealedTags",
     "ShadowModels",

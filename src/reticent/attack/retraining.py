@@ -5,6 +5,11 @@ one model on (D - d) + u1 and one on (D - d) + u2, and says that the record whos
 like the product belongs to D. Theorem 3: if the trainer is deterministic and does not depend on the order of
 records, and different records give different products, the attacker is always right.
 
+The number of wins is binomial only if rounds are independent given the product. So rounds share nothing that was
+drawn at random: each draws its pair and trains both of its models. One exception saves half of the trainings. Where training again
+with the product's seed and order gives the product itself, that model is the same in every round, and is trained once. Whether it
+is, is looked at and not assumed: :meth:`RetrainingRounds.train_again` (decision 0037).
+
 References
 ----------
 .. [1] Pedersen et al., "LTU attacker for membership inference", arXiv:2202.02278, Figure 2,
@@ -23,7 +28,7 @@ from reticent.data import Table
 from reticent.product import Trainer
 from reticent.run import Workers, stream
 
-__all__ = ["Regime", "RetrainingRounds", "play_round"]
+__all__ = ["Regime", "Retrained", "RetrainingRounds", "Round", "play_round"]
 
 ROUNDING = 1e-12  # of the length of all answers: thousands of double-precision operations err by less
 
@@ -34,6 +39,30 @@ class Regime(StrEnum):
     ORIGINAL_SEEDED = "original order, seeded"
     SHUFFLED_SEEDED = "shuffled, seeded"
     SHUFFLED_UNSEEDED = "shuffled, unseeded"
+
+
+class Retrained(StrEnum):
+    """What training again gives, on the same records with the same order and seed."""
+
+    PRODUCT = "the product"
+    VARIES = "another product each time"
+    OTHER = "always the same product, and not this one"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """One round.
+
+    Parameters
+    ----------
+    win : float
+        1 if the attacker was right, 0 if wrong, 1/2 for a tie.
+    repeats : bool
+        Whether the model that was trained on D gave the answers of the product as it was trained, wherever it was asked in this round.
+    """
+
+    win: float
+    repeats: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +87,8 @@ class RetrainingRounds:
         Seed of the rounds (pairs, orders, fresh training seeds).
     probes : int
         Number of other records on which a tie is decided.
+    as_trained : array of float, optional
+        Outputs of the product as its training left it, if it was changed since: training again is compared with these.
     """
 
     trainer: Trainer
@@ -67,16 +98,36 @@ class RetrainingRounds:
     train_seed: int
     seed: int
     probes: int = 400
+    as_trained: NDArray[np.float64] | None = None
 
     def replica(self) -> NDArray[np.float64]:
-        """Train on D once more, with the same order and seed, and return the answers in the order of ``answers``.
-
-        In the regime :attr:`Regime.ORIGINAL_SEEDED` this is the attacker's model for the right record
-        in every round.
-        """
+        """Train on D once more, with the same order and seed, and return the answers in the order of ``answers``."""
         product = self.trainer.train(self.defender, seed=self.train_seed)
         everybody = self.defender.join(self.reserved).features
         return np.asarray(product.outputs(everybody), dtype=np.float64)
+
+    def train_again(self, replica: NDArray[np.float64]) -> Retrained:
+        """Say what training again gives; train once more if one replica does not tell.
+
+        A replica that differs from the product is trained a second time. If the second differs from the first, the seed does not fix
+        the training, and rounds that train their own models are independent. If it is the first, the seed fixes the training, but the
+        product has another seed or was trained elsewhere. The attacker's model would then be the same wrong one in every round, near
+        the product or far from it by luck, and the rounds would share that luck: the regimes that know the seed cannot be played.
+
+        Parameters
+        ----------
+        replica : array of float
+            What :meth:`replica` has returned.
+        """
+        if _agree(replica, self._original):
+            return Retrained.PRODUCT
+        if _agree(replica, self.replica()):
+            return Retrained.OTHER
+        return Retrained.VARIES
+
+    @property
+    def _original(self) -> NDArray[np.float64]:
+        return self.answers if self.as_trained is None else self.as_trained
 
     def play_many(
         self,
@@ -86,17 +137,27 @@ class RetrainingRounds:
         replica: NDArray[np.float64] | None,
         workers: Workers,
     ) -> NDArray[np.float64]:
-        """Play several rounds; the results do not depend on the workers."""
+        """Play several rounds and return their wins, which do not depend on the workers; see :meth:`play`."""
         rounds = workers.map(play_round, numbers, shared=(self, regime, replica))
-        return np.array(list(rounds))
+        return np.array([one.win for one in rounds])
 
     def play(
         self, regime: Regime, number: int, *, replica: NDArray[np.float64] | None
-    ) -> float:
-        """Play one round; return 1 if the attacker is right, 0 if wrong, 1/2 for a tie.
+    ) -> Round:
+        """Play one round.
 
-        The result depends only on the regime and the round's number, so rounds can be
-        played in any order and in any process.
+        As far as the trainer keeps to its seed, the result depends only on the regime and the round's number, so
+        rounds can be played in any order and in any process.
+
+        Parameters
+        ----------
+        regime : Regime
+            What the attacker knows.
+        number : int
+            Number of the round.
+        replica : array of float or None
+            Answers of the attacker's model for the right record, in the regime :attr:`Regime.ORIGINAL_SEEDED`, if training again is
+            known to give the product. None: the round trains its own, which is always right.
         """
         rng = stream(self.seed, f"retraining/{regime}/{number}")
         members = len(self.defender)
@@ -114,7 +175,10 @@ class RetrainingRounds:
         else:
             with_member = self._retrain(regime, person, None, rng).outputs(asked)
         with_guest = self._retrain(regime, person, guest, rng).outputs(asked)
-        return _nearer(with_member, with_guest, self.answers[rows], pair)
+        return Round(
+            win=_nearer(with_member, with_guest, self.answers[rows], pair),
+            repeats=_agree(with_member, self._original[rows]),
+        )
 
     def _take(self, rows: NDArray[np.int64]) -> Table:
         """Return rows of both tables, the reserved ones numbered after the defender's, without joining the two."""
@@ -151,7 +215,7 @@ class RetrainingRounds:
 
 def play_round(
     shared: tuple[RetrainingRounds, Regime, NDArray[np.float64] | None], number: int
-) -> float:
+) -> Round:
     """Play one round; this is a job for workers."""
     rounds, regime, replica = shared
     return rounds.play(regime, number, replica=replica)
@@ -163,6 +227,20 @@ def _rows_of_one(table: Table, rng: np.random.Generator) -> NDArray[np.int64]:
     return np.flatnonzero(table.units == units[rng.integers(len(units))])
 
 
+def _agree(some: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
+    """Whether two products give the same answers, but for the rounding of their last digits."""
+    return _distance(some, others) <= _rounding(others)
+
+
+def _distance(some: NDArray[np.float64], others: NDArray[np.float64]) -> float:
+    return float(np.linalg.norm(some - others))
+
+
+def _rounding(answers: NDArray[np.float64]) -> float:
+    """Return the distance that can be due to rounding alone."""
+    return ROUNDING * float(np.linalg.norm(answers) + 1)
+
+
 def _nearer(
     with_member: NDArray[np.float64],
     with_guest: NDArray[np.float64],
@@ -171,10 +249,10 @@ def _nearer(
 ) -> float:
     """Return 1 if the model with the member answers more like the product, first on the pair, then on the probes."""
     # Smaller differences can be due to rounding alone, and count as ties.
-    noise = ROUNDING * float(np.linalg.norm(truth) + 1)
+    noise = _rounding(truth)
     for asked in (slice(0, pair), slice(pair, None)):
-        right = float(np.linalg.norm(with_member[asked] - truth[asked]))
-        wrong = float(np.linalg.norm(with_guest[asked] - truth[asked]))
+        right = _distance(with_member[asked], truth[asked])
+        wrong = _distance(with_guest[asked], truth[asked])
         if abs(right - wrong) > noise:
             return float(right < wrong)
     return 0.5

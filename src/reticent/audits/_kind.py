@@ -36,6 +36,8 @@ class Answers:
         What is seen of each record inside the product, if it can be opened.
     seconds : float
         How long its training took; 0 if it came from elsewhere.
+    as_trained : array of float or None
+        The outputs before the product was cleaned; None if it was not.
     """
 
     values: NDArray[np.float64]
@@ -44,6 +46,7 @@ class Answers:
     exact: bool = True
     internals: Internals | None = None
     seconds: float = 0.0
+    as_trained: NDArray[np.float64] | None = None
 
     def take(self, rows: NDArray[np.int64]) -> "Answers":
         """Return the answers on some of the records."""
@@ -52,6 +55,7 @@ class Answers:
             values=self.values[rows],
             outputs=self.outputs[rows],
             internals=None if self.internals is None else self.internals.take(rows),
+            as_trained=None if self.as_trained is None else self.as_trained[rows],
         )
 
 

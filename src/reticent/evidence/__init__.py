@@ -10,6 +10,7 @@ from reticent.evidence._gathered import (
     InsiderEvidence,
     LongStatistic,
     RegimeEvidence,
+    RegimeLeftOut,
     StatisticSkipped,
     Utility,
 )
@@ -21,6 +22,7 @@ from reticent.evidence._measure import (
     worst_privacy,
 )
 from reticent.evidence._scores import UnitGroups, UnitScores
+from reticent.evidence.blind import BlindEvidence
 from reticent.evidence.by_group import ByGroup, by_group
 from reticent.evidence.calibration import Calibration, CalibrationBin, calibration
 from reticent.evidence.comparison import (
@@ -157,6 +159,7 @@ __all__ = [
     "AttackSkipped",
     "AttacksAgainstClaim",
     "Beliefs",
+    "BlindEvidence",
     "Box",
     "ByGroup",
     "Calibration",
@@ -205,6 +208,7 @@ __all__ = [
     "Privacy",
     "ProofAgainstClaim",
     "RegimeEvidence",
+    "RegimeLeftOut",
     "RocPoint",
     "Seen",
     "Statement",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from reticent.evidence._estimate import Estimate, best_of
+from reticent.evidence.blind import BlindEvidence
 from reticent.evidence.calibration import Calibration
 from reticent.evidence.file import FileEvidence
 from reticent.evidence.histogram import Histogram
@@ -23,6 +24,7 @@ __all__ = [
     "InsiderEvidence",
     "LongStatistic",
     "RegimeEvidence",
+    "RegimeLeftOut",
     "StatisticSkipped",
     "Utility",
 ]
@@ -105,20 +107,65 @@ class GroupEvidence:
 
 @dataclass(frozen=True, kw_only=True)
 class RegimeEvidence:
-    """Rounds of the retraining attacker in one regime."""
+    """Rounds of the retraining attacker in one regime.
+
+    Parameters
+    ----------
+    name : str
+        What the attacker knows.
+    rounds : int
+        Rounds that were played.
+    wins : float
+        Those that it won; a tie counts one half.
+    privacy : Estimate
+        Privacy score.
+    repeats : int
+        Rounds whose model, trained on the members, gave the answers of the product.
+    """
 
     name: str
     rounds: int
     wins: float
     privacy: Estimate
+    repeats: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegimeLeftOut:
+    """A regime that could not be played, so that nothing is known about it.
+
+    Parameters
+    ----------
+    name : str
+        What the attacker would have known.
+    why : str
+        Why its rounds would have said nothing.
+    """
+
+    name: str
+    why: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class InsiderEvidence:
-    """What the LTU insider achieves by retraining; ``privacy`` is that of the worst regime."""
+    """What the LTU insider achieves by retraining.
+
+    Parameters
+    ----------
+    regimes : tuple of RegimeEvidence
+        The regimes that were played.
+    privacy : Estimate
+        That of the worst regime.
+    trained_again : str or None
+        What training again gives, on the members with the product's order and seed; None if an older version wrote it.
+    left_out : tuple of RegimeLeftOut
+        Regimes that could not be played with this product.
+    """
 
     regimes: tuple[RegimeEvidence, ...]
     privacy: Estimate
+    trained_again: str | None = None
+    left_out: tuple[RegimeLeftOut, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,6 +295,8 @@ class Evidence:
         What the strongest attack is good for when names must be right.
     not_computed : tuple of StatisticSkipped
         Statistics that were left out because of a deadline.
+    blind : BlindEvidence or None
+        Whether members and non-members differ without the product, if their records were looked at.
     """
 
     attacks: tuple[AttackEvidence, ...]
@@ -273,6 +322,7 @@ class Evidence:
     file: FileEvidence | None = None
     naming: Naming | None = None
     not_computed: tuple[StatisticSkipped, ...] = ()
+    blind: BlindEvidence | None = None
 
     def skipped_statistic(self, name: str) -> StatisticSkipped | None:
         """Return why a statistic was left out; None if it was not."""

@@ -62,12 +62,20 @@ def ask_product(case: Case, run: Run) -> tuple[Answers, Product | None]:
         # Only the training is timed, not the queries: pool and insider plan their trainings by it.
         seconds = time.perf_counter() - started
         notes: tuple[str, ...] = ()
+        as_trained = None
         if plan.cleaned:
+            # What the insider's training again is compared with; it is not cleaned.
+            as_trained = case.kind.ask(product, case.both, looks_inside=False).outputs
             product, note = _cleaned(product, case.split.defender)
             notes = (note,)
         trained.append(product)
         answers = case.kind.ask(product, case.both)
-        return replace(answers, seconds=seconds, warnings=(*notes, *answers.warnings))
+        return replace(
+            answers,
+            seconds=seconds,
+            warnings=(*notes, *answers.warnings),
+            as_trained=as_trained,
+        )
 
     answers = run.keep("answers", Answers, train_and_ask, depends=case.content)
     run.tell("training the product", 1, 2)

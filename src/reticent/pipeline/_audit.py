@@ -99,7 +99,8 @@ def run_audit(
     """
     run = run or Run()
     case = Case.of(table, plan, split, run)
-    findings = [*look_at_data(case, run), *what_is_not_kept(case, run)]
+    about_data, blind = look_at_data(case, run)
+    findings = [*about_data, *what_is_not_kept(case, run)]
     findings += [*what_is_not_learned(case, run), *look_at_provenance(case)]
     answers, product = ask_product(case, run)
     findings += training_findings(answers)
@@ -134,6 +135,7 @@ def run_audit(
         groups=groups,
         members=case.split.defender,
         late=_late(statistics, claims, insider, plan, run),
+        blind=blind,
     )
     gathered = gather(plan, arena, scored, heard, run)
     dossier = _dossier(
@@ -382,8 +384,17 @@ def gaps_of(
         )
         for skip in evidence.skipped
     ]
+    insider = evidence.insider
+    if insider is not None and insider.left_out and policy.decides("insider"):
+        names = " and ".join(repr(regime.name) for regime in insider.left_out)
+        gaps.append(
+            Gap(
+                reason=f"The insider was not played in {names}: {insider.left_out[0].why}.",
+                to_settle="Audit the product with its own seed: let reticent train it, or save it with reticent train.",
+            )
+        )
     ran = {attack.name for attack in evidence.attacks}
-    ran |= {INSIDER_ATTACK} if evidence.insider is not None else set()
+    ran |= {INSIDER_ATTACK} if insider is not None else set()
     # Attacks that failed or were skipped have a gap already and are not counted as missing again.
     known = {failure.name for failure in evidence.failed}
     known |= {skip.name for skip in evidence.skipped}

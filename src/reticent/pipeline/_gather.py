@@ -14,6 +14,7 @@ from reticent.errors import InvalidInput
 from reticent.evidence import (
     Asked,
     AttackEvidence,
+    BlindEvidence,
     Calibration,
     Estimate,
     Evidence,
@@ -91,6 +92,8 @@ class Heard:
         The records that trained the product.
     late : mapping of str to str
         Why statistics are left out, by their names.
+    blind : BlindEvidence or None
+        What the records alone tell about membership.
     """
 
     insider: InsiderEvidence | None = None
@@ -99,6 +102,7 @@ class Heard:
     groups: NDArray[np.object_] | None = None
     members: Any = None
     late: Mapping[str, str] = field(default_factory=dict)
+    blind: BlindEvidence | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,6 +219,7 @@ def gather(
         not_computed=tuple(
             StatisticSkipped(name=name, why=why) for name, why in heard.late.items()
         ),
+        blind=heard.blind,
     )
     return Gathered(
         evidence=evidence, scores=by_unit, best_scores=best_scores, posterior=posterior

@@ -1,16 +1,18 @@
 """Play the retraining insider within a share of time, and stop when the answer is settled."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.attack import Regime, RetrainingRounds, play_round
+from reticent.attack import Regime, Retrained, RetrainingRounds, Round, play_round
 from reticent.audits import Answers
 from reticent.evidence import (
     InsiderEvidence,
     RegimeEvidence,
+    RegimeLeftOut,
     privacy_from_rounds,
     split_level,
     worst_privacy,
@@ -23,6 +25,15 @@ __all__ = ["LOOKS", "play_insider"]
 
 # Numbers of rounds after which the interval may be looked at; each look is paid for.
 LOOKS = (8, 16, 32, 64, 100)
+# Rounds of the first regime that train on the members themselves, whatever was seen before. The later ones may share one model, if all
+# of these gave the product. A trainer that gives it by chance, with probability q each time, passes with q**9, the one that is shared counted.
+# Whatever q is, sharing adds false alarms in at most 2 of 100 audits with all three regimes, and in 3.3 with this one alone (decision 0037).
+CHECKED_ROUNDS = 8
+SEEDED = (Regime.ORIGINAL_SEEDED, Regime.SHUFFLED_SEEDED)
+UNKNOWN_SEED = (
+    "training again with the recorded seed gives always the same product, and not this one: the product has another seed, or was trained by other "
+    "versions or elsewhere, so what somebody who knows its seed could find out is not known"
+)
 # Rounds stop once the insider's privacy lies on one side of a limit; this one, the default policy's limit on privacy
 # (decision 0008), is used where the policy sets none.
 USUAL_LIMIT = 0.9
@@ -34,10 +45,11 @@ SHORTEST = 1e-4  # seconds per training that planning assumes at least, because 
 
 @dataclass(frozen=True, kw_only=True)
 class _Replica:
-    """The product trained once more: its answers, and how long that took."""
+    """The product trained once more: its answers, how long that took, and whether training again gives the product."""
 
     answers: NDArray[np.float64]
     seconds: float
+    gives: str
 
 
 def play_insider(case: Case, answers: Answers, run: Run) -> InsiderEvidence | None:
@@ -47,6 +59,9 @@ def play_insider(case: Case, answers: Answers, run: Run) -> InsiderEvidence | No
     seen, and stored: a resumed run plays the same rounds, however long it takes. Each regime stops
     early at one of the planned looks if its interval is wholly on one side of the limit;
     the intervals are corrected by Bonferroni for looks, regimes and the other statements.
+
+    Rounds are independent given the product, because each trains its own models. Only where training again was seen to give the product is that
+    model shared; where it gives always the same other product, the regimes that know the seed are left out.
 
     Parameters
     ----------
@@ -70,6 +85,7 @@ def play_insider(case: Case, answers: Answers, run: Run) -> InsiderEvidence | No
         answers=answers.outputs,
         train_seed=train_seed(case.product_seed),
         seed=run.seed,
+        as_trained=answers.as_trained,
     )
     # Planned from the budget, not from the clock, but for what was already used.
     budget = run.effort.seconds
@@ -88,6 +104,7 @@ def play_insider(case: Case, answers: Answers, run: Run) -> InsiderEvidence | No
             seconds,
             most_rounds=plan.rounds,
             workers=run.effort.workers.count,
+            gives=Retrained(replica.gives),
         ),
         depends=case.content + content_of(plan.rounds),
     )
@@ -98,15 +115,45 @@ def play_insider(case: Case, answers: Answers, run: Run) -> InsiderEvidence | No
     }
     if not looks:
         return None
-    return _play(rounds, replica.answers, looks, case, run)
+    return _play(_Game(rounds=rounds, replica=replica), looks, case, run)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Game:
+    """The rounds against one product, and the product trained once more."""
+
+    rounds: RetrainingRounds
+    replica: _Replica
+
+    @property
+    def left_out(self) -> tuple[RegimeLeftOut, ...]:
+        if self.replica.gives != Retrained.OTHER:
+            return ()
+        return tuple(
+            RegimeLeftOut(name=regime.value, why=UNKNOWN_SEED) for regime in SEEDED
+        )
+
+    def trainings(self, regime: Regime, rounds: int) -> int:
+        """Return how many trainings were planned for so many rounds."""
+        is_product = self.replica.gives == Retrained.PRODUCT
+        shares = regime == Regime.ORIGINAL_SEEDED and is_product
+        return _trainings(rounds, shares=shares)
+
+    def shared(
+        self, regime: Regime, played: Sequence[Round]
+    ) -> NDArray[np.float64] | None:
+        """Return the model that further rounds may share; None if each must train its own."""
+        is_product = (
+            regime == Regime.ORIGINAL_SEEDED
+            and self.replica.gives == Retrained.PRODUCT
+            and len(played) >= CHECKED_ROUNDS
+            and all(one.repeats for one in played)
+        )
+        return self.replica.answers if is_product else None
 
 
 def _play(
-    rounds: RetrainingRounds,
-    replica: NDArray[np.float64],
-    looks: dict[Regime, list[int]],
-    case: Case,
-    run: Run,
+    game: _Game, looks: dict[Regime, list[int]], case: Case, run: Run
 ) -> InsiderEvidence:
     policy = case.plan.policy
     # Each look could end the game, so each one has its part of the error, whether it is reached or not.
@@ -118,34 +165,43 @@ def _play(
     limit = _limit(policy)
     results = []
     for regime, numbers in looks.items():
-        wins: list[float] = []
+        played: list[Round] = []
         for look in numbers:
-            wins += run.keep_each(
+            shared = game.shared(regime, played)
+            own = _trainings(look, shares=False)
+            if played and shared is None and own > game.trainings(regime, numbers[-1]):
+                # Planned with one model for all later rounds, but training again gave other products too: there is no time for more.
+                break
+            played += run.keep_each(
                 f"retraining, {regime}",
-                float,
-                range(len(wins), look),
+                Round,
+                range(len(played), look),
                 play_round,
-                shared=(rounds, regime, replica),
-                depends=_round_contents(case, regime, len(wins), look),
+                shared=(game.rounds, regime, shared),
+                depends=_round_contents(case, regime, len(played), look),
             )
-            privacy = privacy_from_rounds(sum(wins), len(wins), level=each)
+            wins = sum(one.win for one in played)
+            privacy = privacy_from_rounds(wins, len(played), level=each)
             # Wholly on one side of the limit: more rounds could only change the digits.
             if privacy.low >= limit or privacy.high < limit:
                 break
         results.append(
             RegimeEvidence(
                 name=regime.value,
-                rounds=len(wins),
-                wins=float(sum(wins)),
+                rounds=len(played),
+                wins=float(wins),
                 privacy=privacy.stated(
                     level=policy.confidence,
                     why=f"joint over {peeks} looks in {len(looks)} regimes",
                 ),
+                repeats=sum(one.repeats for one in played),
             )
         )
     return InsiderEvidence(
         regimes=tuple(results),
         privacy=worst_privacy([r.privacy for r in results], level=policy.confidence),
+        trained_again=game.replica.gives,
+        left_out=game.left_out,
     )
 
 
@@ -167,17 +223,19 @@ def _limit(policy: Policy) -> float:
 def _timed(rounds: RetrainingRounds) -> _Replica:
     started = time.perf_counter()
     answers = rounds.replica()
-    return _Replica(answers=answers, seconds=time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    gives = rounds.train_again(answers)
+    return _Replica(answers=answers, seconds=seconds, gives=gives.value)
 
 
 def plan_rounds(
-    one: float, seconds: float, *, most_rounds: int, workers: int
+    one: float, seconds: float, *, most_rounds: int, workers: int, gives: Retrained
 ) -> NDArray[np.int64]:
     """Return the largest number of rounds per regime whose trainings fit into the time.
 
-    Each regime has a third of the time. A round costs one training in the original order
-    (the other model is the replica) and two in the shuffled regimes. Numbers are taken from
-    ``LOOKS``, so that a little more or less time does not change them.
+    Regimes have equal shares of the time. A round costs two trainings. In the original order, where training again gives the product,
+    rounds after the first 8 cost one. Where the product's seed is not known, the regimes that need it have no rounds. Numbers are
+    taken from ``LOOKS``, so that a little more or less time does not change them.
 
     Parameters
     ----------
@@ -189,16 +247,30 @@ def plan_rounds(
         Largest number per regime.
     workers : int
         Trainings at the same time.
+    gives : Retrained
+        What training again gives.
 
     Examples
     --------
-    >>> plan_rounds(1.0, 60.0, most_rounds=100, workers=2).tolist()
+    >>> plan_rounds(1.0, 60.0, most_rounds=100, workers=2, gives=Retrained.PRODUCT).tolist()
     [32, 16, 16]
+    >>> plan_rounds(1.0, 60.0, most_rounds=100, workers=2, gives=Retrained.VARIES).tolist()
+    [16, 16, 16]
     """
-    trainings = seconds * workers / max(one, SHORTEST) / len(Regime)
+    playable = [r for r in Regime if gives != Retrained.OTHER or r not in SEEDED]
+    trainings = seconds * workers / max(one, SHORTEST) / len(playable)
     allowed = [look for look in LOOKS if look < most_rounds] + [most_rounds]
 
-    def most(cost: int) -> int:
-        return max((look for look in allowed if cost * look <= trainings), default=0)
+    def most(regime: Regime) -> int:
+        if regime not in playable:
+            return 0
+        shares = regime == Regime.ORIGINAL_SEEDED and gives == Retrained.PRODUCT
+        fit = (n for n in allowed if _trainings(n, shares=shares) <= trainings)
+        return max(fit, default=0)
 
-    return np.array([most(1), most(2), most(2)], dtype=np.int64)
+    return np.array([most(regime) for regime in Regime], dtype=np.int64)
+
+
+def _trainings(rounds: int, *, shares: bool) -> int:
+    """Return how many trainings so many rounds take, if later ones share a model or none do."""
+    return rounds + (min(rounds, CHECKED_ROUNDS) if shares else rounds)

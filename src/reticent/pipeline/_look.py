@@ -2,6 +2,7 @@
 
 from reticent.attack import BlindBaseline, blind_baseline
 from reticent.data import Finding, Severity, check_split
+from reticent.evidence import BlindEvidence
 from reticent.pipeline._case import Case
 from reticent.product import SMALLEST_GROUP, holds_plain_hash, rare_in
 from reticent.run import Run
@@ -18,8 +19,8 @@ __all__ = [
 BLIND_FALSE_ALARM = 0.01
 
 
-def look_at_data(case: Case, run: Run) -> tuple[Finding, ...]:
-    """Return the findings about the records alone."""
+def look_at_data(case: Case, run: Run) -> tuple[tuple[Finding, ...], BlindEvidence]:
+    """Return the findings about the records alone, and what these tell about membership."""
     run.tell("checking the data", 0, 1)
     findings = check_split(case.split, smallest_group=case.plan.policy.smallest_group)
     # Now, because hours of training on a misunderstood column would be in vain.
@@ -28,15 +29,32 @@ def look_at_data(case: Case, run: Run) -> tuple[Finding, ...]:
     baseline = run.keep(
         "blind",
         BlindBaseline,
-        lambda: blind_baseline(case.split, rng=run.rng("blind")),
+        lambda: blind_baseline(
+            case.split, rng=run.rng("blind"), false_alarm=BLIND_FALSE_ALARM
+        ),
         depends=case.data_content,
     )
-    blind = baseline.finding(false_alarm=BLIND_FALSE_ALARM)
+    blind = baseline.finding(at_random=case.at_random)
     findings.append(blind)
     if blind.severity != Severity.NOTE:
         run.say(f"{blind.severity}: {blind.text}")
     run.tell("checking the data", 1, 1)
-    return tuple(findings)
+    return tuple(findings), _as_evidence(baseline, at_random=case.at_random)
+
+
+def _as_evidence(baseline: BlindBaseline, *, at_random: bool) -> BlindEvidence:
+    visible = baseline.visible
+    return BlindEvidence(
+        p_value=baseline.p_value,
+        false_alarm=baseline.false_alarm,
+        accuracy=baseline.accuracy,
+        sign=baseline.sign,
+        rows=baseline.rows,
+        of_rows=baseline.of_rows,
+        at_random=at_random,
+        power=visible.power if visible else 0.0,
+        smallest=visible.sizes if visible else {},
+    )
 
 
 def what_is_not_learned(case: Case, run: Run) -> tuple[Finding, ...]:

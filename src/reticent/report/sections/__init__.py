@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from reticent.report._dossier import Dossier
 from reticent.report._section import Section
 from reticent.report.sections.attacks import AttacksSection
+from reticent.report.sections.blind import BlindSection
 from reticent.report.sections.bound_to import BindingSection
 from reticent.report.sections.controls import ControlsSection
 from reticent.report.sections.epsilons import EpsilonsSection
@@ -46,6 +47,7 @@ SECTIONS: tuple[Section, ...] = (
     InsiderSection(),
     WatchedSection(),
     ControlsSection(),
+    BlindSection(),
     NotRunSection(),
     FindingsSection(),
     FinePrintSection(),

@@ -19,7 +19,7 @@ GLOSSARY = {
     "outsider": "somebody who can query the product and holds records, but does not know which of them trained it; if it is a network, the outsider also opens it and sees gradients and activations; with a pool, the outsider also knows the recipe and trains other models.",
     "insider": "the Leave-Two-Unlabeled attacker, who knows the recipe and every record's tag but two, and trains again.",
     "control": "a product whose answer is known: one that memorises must be caught, one trained on other records must not.",
-    "blind baseline": "a classifier that never sees the product; if it can tell members from non-members, no attack can be judged.",
+    "blind baseline": "tests and classifiers that never see the product; if they can tell members from non-members, no attack can be judged.",
     "epsilon": "the parameter of differential privacy; attacks can only bound it from below.",
     "vulnerability": "true-positive rate minus false-positive rate of the attack's yes-or-no decisions; 0 is good, 1 is worst.",
     "worst case": "the vulnerability to the best adversary there can be who sees only certain things of an answer: how far apart members and non-members lie in them (total variation distance). 0 is good, 1 is worst. An adversary who sees more can do more.",
