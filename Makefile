@@ -13,7 +13,7 @@ QUICK := tests/data tests/policy tests/attack/test_attacks.py tests/cli/test_pla
 # day it was set, less one point for tests that are skipped where there is no browser. A file whose lines no test runs brings it down.
 FLOOR := 84
 
-.PHONY: demo test test-all test-lowest test-python coverage check format bench peers docs clean
+.PHONY: demo test test-all calibration test-lowest test-python coverage check format bench peers docs clean
 
 $(VENV)/core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -33,8 +33,13 @@ test: $(VENV)/dev  ## everything but the slow tests, with a coverage figure
 coverage: $(VENV)/dev  ## lines counted in all of them, which takes half as long again; the page is in build/coverage
 	RETICENT_COVERAGE=all $(BIN)/pytest -n 2 --dist worksteal -m "not slow" --cov --cov-report=term:skip-covered --cov-report=html:build/coverage
 
-test-all: $(VENV)/dev  ## everything
-	$(BIN)/pytest -n 2 --dist worksteal
+# The slow tests of tests/calibration leave what they counted in build/calibration; the page is written from it, also if a test fails.
+test-all: $(VENV)/dev  ## everything, and the page on error rates (docs/reference/calibration.md)
+	rm -rf build/calibration
+	$(BIN)/pytest -n 2 --dist worksteal; status=$$?; $(BIN)/python experiments/calibration/run.py --collect || exit 1; exit $$status
+
+calibration: $(VENV)/dev  ## how often statements are wrong: the page on error rates alone; 25 CPU minutes
+	$(BIN)/python experiments/calibration/run.py --workers 2
 
 $(VENV)-lowest/installed: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv --clear $(VENV)-lowest
