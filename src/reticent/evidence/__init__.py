@@ -21,6 +21,7 @@ from reticent.evidence._measure import (
 from reticent.evidence._scores import UnitGroups, UnitScores
 from reticent.evidence.by_group import ByGroup, by_group
 from reticent.evidence.calibration import Calibration, CalibrationBin, calibration
+from reticent.evidence.checks import Check, Sampling, check_training, stated_fact
 from reticent.evidence.disparity import (
     Anova,
     Correction,
@@ -67,6 +68,7 @@ from reticent.evidence.measures import (
     ProofAgainstClaim,
     Seen,
     TrainingAgainstClaim,
+    TrainingAsStated,
     TruePositiveRate,
     UtilityScore,
 )
@@ -149,6 +151,7 @@ __all__ = [
     "ByGroup",
     "Calibration",
     "CalibrationBin",
+    "Check",
     "Claim",
     "ClaimedEpsilon",
     "Convergence",
@@ -188,11 +191,13 @@ __all__ = [
     "ProofAgainstClaim",
     "RegimeEvidence",
     "RocPoint",
+    "Sampling",
     "Seen",
     "Statement",
     "TargetsEvidence",
     "Threat",
     "TrainingAgainstClaim",
+    "TrainingAsStated",
     "TruePositiveRate",
     "UnitGroups",
     "UnitScores",
@@ -208,6 +213,7 @@ __all__ = [
     "calibration",
     "can_be_told",
     "ceiling_of_steps",
+    "check_training",
     "clipped_loss",
     "clopper_pearson",
     "crossed",
@@ -254,6 +260,7 @@ __all__ = [
     "share_saved",
     "smallest_visible_leak",
     "split_level",
+    "stated_fact",
     "strongest",
     "subgroup_aware",
     "theorem_1",

@@ -20,7 +20,7 @@ from reticent.pipeline._neighbour import (
     Mislabelled,
     Neighbour,
 )
-from reticent.pipeline._observed import report_observed
+from reticent.pipeline._observed import check_observed, report_observed
 from reticent.pipeline._plan import (
     AuditPlan,
     AuditResult,
@@ -61,6 +61,7 @@ __all__ = [
     "audit_in_one_run",
     "audit_outputs",
     "bound_to_product",
+    "check_observed",
     "clean",
     "default_network",
     "derive_again",
