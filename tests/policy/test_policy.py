@@ -392,7 +392,9 @@ def test_a_policy_that_is_not_there():
         read_policy("nowhere.toml")
 
 
-@pytest.mark.parametrize("measure", ["claim_refuted", "training_refuted"])
+@pytest.mark.parametrize(
+    "measure", ["claim_refuted", "training_refuted", "training_departs"]
+)
 def test_a_limit_on_what_the_product_claims_itself_is_refused(measure):
     policy = with_limit(measure, at_most=1.0)
     with pytest.raises(InvalidPolicy, match="limit claimed_epsilon instead"):

@@ -12,6 +12,7 @@ from reticent.evidence import (
     Privacy,
     ProofAgainstClaim,
     TrainingAgainstClaim,
+    TrainingAsStated,
     TruePositiveRate,
     UtilityScore,
 )
@@ -31,4 +32,5 @@ MEASURES: tuple[Measure, ...] = (
     ProofAgainstClaim(),
     AttacksAgainstClaim(),
     TrainingAgainstClaim(),
+    TrainingAsStated(),
 )

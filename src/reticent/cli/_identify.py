@@ -99,7 +99,7 @@ def run(options: IdentifyOptions) -> int:
         console.print(
             f"  Report: {options.out / 'identification.html'}", soft_wrap=True
         )
-    return 1 if identification.epsilons.refuted else 0
+    return 1 if identification.contradicted else 0
 
 
 def _trainer(

@@ -25,6 +25,7 @@ from reticent.evidence._scores import UnitGroups, UnitScores
 from reticent.evidence.blind import BlindEvidence
 from reticent.evidence.by_group import ByGroup, by_group
 from reticent.evidence.calibration import Calibration, CalibrationBin, calibration
+from reticent.evidence.checks import Check, Sampling, check_training, stated_fact
 from reticent.evidence.comparison import (
     MOST_EXPOSED,
     Comparison,
@@ -80,6 +81,7 @@ from reticent.evidence.measures import (
     ProofAgainstClaim,
     Seen,
     TrainingAgainstClaim,
+    TrainingAsStated,
     TruePositiveRate,
     UtilityScore,
 )
@@ -164,6 +166,7 @@ __all__ = [
     "ByGroup",
     "Calibration",
     "CalibrationBin",
+    "Check",
     "Claim",
     "ClaimedEpsilon",
     "Comparison",
@@ -210,12 +213,14 @@ __all__ = [
     "RegimeEvidence",
     "RegimeLeftOut",
     "RocPoint",
+    "Sampling",
     "Seen",
     "Statement",
     "StatisticSkipped",
     "TargetsEvidence",
     "Threat",
     "TrainingAgainstClaim",
+    "TrainingAsStated",
     "TruePositiveRate",
     "UnitGroups",
     "UnitScores",
@@ -231,6 +236,7 @@ __all__ = [
     "calibration",
     "can_be_told",
     "ceiling_of_steps",
+    "check_training",
     "clipped_loss",
     "clopper_pearson",
     "compare_defences",
@@ -278,6 +284,7 @@ __all__ = [
     "share_saved",
     "smallest_visible_leak",
     "split_level",
+    "stated_fact",
     "strongest",
     "subgroup_aware",
     "theorem_1",

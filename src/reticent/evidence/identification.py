@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from reticent.evidence.checks import Check, failed
 from reticent.evidence.epsilons import Epsilons
 from reticent.evidence.watched import WatchedEvidence
 
@@ -53,3 +54,13 @@ class Identification:
     subject: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
     repeat: str = ""
+
+    @property
+    def departures(self) -> tuple[Check, ...]:
+        """What is stated of the training and was found to be false."""
+        return failed(self.evidence.checks)
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether the claim is refuted, or the training is not the one that the claim speaks of."""
+        return self.epsilons.refuted or bool(self.departures)

@@ -9,6 +9,7 @@ from scipy.special import expit
 from reticent.errors import InvalidInput
 from reticent.evidence._estimate import Estimate
 from reticent.evidence.calibration import Calibration, calibration
+from reticent.evidence.checks import Check
 from reticent.evidence.histogram import Histogram, belief_histogram
 from reticent.evidence.proportion import clopper_pearson
 
@@ -67,6 +68,10 @@ class WatchedEvidence:
         About the lower bound if everything is as stated and every step uses its whole sensitivity bound.
     delta : float
         The delta at which ``epsilon`` and ``ceiling`` are stated.
+    checks : tuple of Check
+        What is stated of the training, put to the test: the record's share, the noise, who takes part.
+    trusted : tuple of str
+        What no check can see, and is taken on trust.
     """
 
     runs: int
@@ -88,6 +93,8 @@ class WatchedEvidence:
     epsilon: Estimate
     ceiling: float
     delta: float
+    checks: tuple[Check, ...] = ()
+    trusted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from reticent.pipeline._neighbour import (
     Mislabelled,
     Neighbour,
 )
-from reticent.pipeline._observed import report_observed
+from reticent.pipeline._observed import check_observed, report_observed
 from reticent.pipeline._plan import (
     AuditPlan,
     AuditResult,
@@ -68,6 +68,7 @@ __all__ = [
     "audit_outputs",
     "bound_to_product",
     "candidates_of",
+    "check_observed",
     "clean",
     "compare",
     "default_network",

@@ -250,6 +250,7 @@ def _dossier(
         claim=background.claims.claim,
         epsilons=background.epsilons,
         was_watched=background.claims.training_counts,
+        checks=background.claims.checks,
         people_repeat=background.records["defender"]
         > background.records["member_units"],
         confidence=policy.confidence,

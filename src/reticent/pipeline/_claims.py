@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from reticent.account import Guarantee, Relation
 from reticent.data import Table
 from reticent.evidence import (
+    Check,
     Claim,
     Epsilons,
     Estimate,
@@ -62,7 +63,12 @@ class Claims:
     def training_counts(self) -> bool:
         """Whether what was seen of the training is a reason of the decision: a stranger's file can only speak against the product."""
         watched = self.watched
-        return watched is not None and (self.watched_here or watched.epsilons.refuted)
+        return watched is not None and (self.watched_here or watched.contradicted)
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """What is stated of the training, put to the test by watching it."""
+        return () if self.watched is None else self.watched.evidence.checks
 
     @property
     def claim(self) -> Claim | None:
@@ -103,7 +109,7 @@ def examine_claims(case: Case, table: Table, run: Run) -> Claims:
     watchable = None if plan.trainer is None else plan.trainer.watching()
     runs = MOST_WATCHED if plan.watch is None else plan.watch
     in_file = plan.watched
-    if in_file is not None and in_file.epsilons.refuted:
+    if in_file is not None and in_file.contradicted:
         return replace(claims, watched=in_file)
     if watchable is None or claims.claim is None or runs == 0:
         return replace(claims, watched=in_file)

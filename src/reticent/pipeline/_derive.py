@@ -79,9 +79,8 @@ def _derived(dossier: Dossier) -> Derived:
         evidence=evidence,
         claim=Claims(provenance=dossier.provenance).claim,
         epsilons=epsilons,
-        was_watched=dossier.watched is not None
-        and epsilons is not None
-        and (epsilons.refuted or dossier.statement(TRAINING_MEASURE) is not None),
+        was_watched=_counts(dossier),
+        checks=() if dossier.watched is None else dossier.watched.evidence.checks,
         people_repeat=dossier.records["defender"] > dossier.records["member_units"],
         confidence=policy.confidence,
         statements=policy.statements(kind.measures),
@@ -115,6 +114,18 @@ def _derived(dossier: Dossier) -> Derived:
     return Derived(
         dossier=replace(derived, warnings=(*found, *derived.warnings)),
         disagreements=found,
+    )
+
+
+def _counts(dossier: Dossier) -> bool:
+    """Return whether what was seen of the training is a reason: what speaks against the product always is."""
+    watched, epsilons = dossier.watched, dossier.epsilons
+    if watched is None or epsilons is None:
+        return False
+    return (
+        epsilons.refuted
+        or bool(watched.departures)
+        or dossier.statement(TRAINING_MEASURE) is not None
     )
 
 

@@ -14,12 +14,15 @@ from reticent.account import (
 )
 from reticent.attack import log_odds
 from reticent.evidence import (
+    Check,
     Curve,
     Epsilons,
     Estimate,
     Identification,
+    Sampling,
     WatchedEvidence,
     ceiling_of_steps,
+    check_training,
     epsilon_of_steps,
     measure_beliefs,
     mu_ceiling,
@@ -33,15 +36,32 @@ from reticent.evidence import (
 )
 from reticent.pool import Trace, Truth
 
-__all__ = ["Claim", "Words", "identification", "watched_evidence"]
+__all__ = [
+    "Claim",
+    "Words",
+    "identification",
+    "training_checks",
+    "watched_evidence",
+]
 
 # The search for the true noise ends at an eighth of the stated noise: by then a claim is refuted many times over, and
 # curves with less noise need ever finer grids.
 LEAST = 8
 COARSE = 1e-3  # grid of the privacy loss where many curves are compared
+# Share of the error that the checks of the training get: they have thousands of numbers, and a false alarm refuses a release.
+ERROR_OF_CHECKS = 0.02
 # p-values below which a warning is given. A training that is watched is tested twice in every audit, so a warning
 # about a correct one must be far rarer than one in twenty.
 ALARM_OF_NORMALITY, ALARM_OF_CALIBRATION = 1e-3, 1e-4
+
+# What watching cannot see, whoever trains.
+TRUSTED = (
+    "each record's gradient depends on that record alone: layers and loss were not run again without it",
+    "nobody knows the noise or the batches beforehand: that they look random does not say who has their seed",
+    "bound, noise, number of steps and everything else that was set did not follow from these records",
+    "the weights follow from the released sums, and nothing else is released: no other run, no loss, no earlier state",
+    "other records are treated like the one that was followed",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +144,12 @@ def watched_evidence(
     allowed, odds = trade_off(stated), log_odds(trace)
     beliefs = measure_beliefs(odds, truth.first, belief=belief, level=level)
     noise = truth.noise(trace)
-    audited, ceiling = _audited(trace, truth, odds[:, -1], stated, delta, level)
+    error = 1 - level
+    # Checks and bound together err with the probability that is stated.
+    audited, ceiling = _audited(
+        trace, truth, odds[:, -1], stated, delta, 1 - (1 - ERROR_OF_CHECKS) * error
+    )
+    audited = replace(audited, level=level)
     return WatchedEvidence(
         runs=trace.runs,
         steps=trace.steps,
@@ -145,6 +170,25 @@ def watched_evidence(
         epsilon=audited,
         ceiling=ceiling,
         delta=delta,
+        checks=training_checks(trace, truth, level=level),
+        trusted=TRUSTED,
+    )
+
+
+def training_checks(trace: Trace, truth: Truth, *, level: float) -> tuple[Check, ...]:
+    """Put what is stated of a training to the test, if its noise was kept, with the checks' part of the error at a level."""
+    if truth.seen is None:
+        return ()
+    sampling = None
+    # In a shuffled table records take part by turns, which is stated and accounted for.
+    if trace.place is None:
+        # A record that the table lacks takes part in nothing.
+        sampling = Sampling(rate=trace.rate, taken=truth.taken[truth.first])
+    return check_training(
+        truth.seen,
+        sampling=sampling,
+        taken=truth.taken,
+        error=ERROR_OF_CHECKS * (1 - level),
     )
 
 

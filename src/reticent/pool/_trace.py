@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent.errors import InvalidInput
+from reticent.pool._noise import Noise
 
 __all__ = ["Side", "Trace", "Truth"]
 
@@ -140,10 +141,13 @@ class Truth:
         Whether the run used the first table.
     taken : array of bool, (R, T)
         Whether the record in question took part in the step.
+    seen : Noise or None
+        The noise itself, for tests of it; None if it was not kept.
     """
 
     first: NDArray[np.bool_]
     taken: NDArray[np.bool_]
+    seen: Noise | None = None
 
     def noise(self, trace: Trace) -> NDArray[np.float64]:
         """Return the noise along the direction that tells the tables apart, divided by the stated deviation.
@@ -162,7 +166,9 @@ class Truth:
     @classmethod
     def join(cls, truths: "list[Truth]") -> "Truth":
         """Return the answers to several traces as one, in the order of :meth:`Trace.join`."""
+        seen = [truth.seen for truth in truths if truth.seen is not None]
         return cls(
             first=np.concatenate([truth.first for truth in truths]),
             taken=np.concatenate([truth.taken for truth in truths]),
+            seen=Noise.join(seen) if len(seen) == len(truths) else None,
         )

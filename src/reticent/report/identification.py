@@ -101,15 +101,14 @@ def save_identification(found: Identification, folder: Path | str) -> Path:
 
 def render_identification(found: Identification) -> str:
     """Return the result as a self-contained page."""
-    refuted = found.epsilons.refuted
-    word = "REFUTED" if refuted else "NOT REFUTED"
+    word, sentence = _verdict(found)
     what = " · ".join(found.subject.values())
     body = block(
         _BANNER(
             what=what,
-            css="REFUSE" if refuted else "INCONCLUSIVE",
+            css="REFUSE" if found.contradicted else "INCONCLUSIVE",
             word=word,
-            sentence=refuted_sentence(found.epsilons),
+            sentence=sentence,
         ),
         *(warning(f"{capital(words)}.") for words in found.warnings),
         heading(EpsilonsSection.title, 2),
@@ -124,18 +123,15 @@ def render_identification(found: Identification) -> str:
 
 def print_identification(found: Identification, console: Console) -> None:
     """Print the result: the three epsilons first, then the beliefs."""
-    refuted = found.epsilons.refuted
-    head = Text(
-        "REFUTED" if refuted else "NOT REFUTED",
-        style="bold red" if refuted else "bold yellow",
-    )
+    word, sentence = _verdict(found)
+    head = Text(word, style="bold red" if found.contradicted else "bold yellow")
     what = visible(" · ".join(found.subject.values()))
     head.append(f"  {what}", style="not bold dim")
     console.print()
     console.print(
         stack(
             head,
-            paragraph(refuted_sentence(found.epsilons)),
+            paragraph(sentence),
             paragraph(*(f"Note: {words}." for words in found.warnings), style="yellow"),
             Text(EpsilonsSection.title, style="bold"),
             epsilons_text(found.epsilons),
@@ -147,3 +143,15 @@ def print_identification(found: Identification, console: Console) -> None:
         ),
         markup=False,
     )
+
+
+def _verdict(found: Identification) -> tuple[str, str]:
+    """Return what was found in a word and in a sentence or two."""
+    sentence = refuted_sentence(found.epsilons)
+    false = found.departures
+    if false:
+        stated = "; ".join(f"that {check.asked} (found: {check.found})" for check in false)  # fmt: skip
+        sentence += f" The training is not the one that its guarantee speaks of. It is not true {stated}."
+    if found.epsilons.refuted:
+        return "REFUTED", sentence
+    return "NOT AS STATED" if false else "NOT REFUTED", sentence

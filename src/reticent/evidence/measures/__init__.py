@@ -1,6 +1,7 @@
 """The measures that audits take and policies limit: one file each."""
 
 from reticent.evidence.measures._base import Claim, Measure, Seen
+from reticent.evidence.measures.as_stated import TrainingAsStated
 from reticent.evidence.measures.claim import AttacksAgainstClaim
 from reticent.evidence.measures.claimed_epsilon import ClaimedEpsilon
 from reticent.evidence.measures.exposed import Exposed
@@ -28,6 +29,7 @@ __all__ = [
     "ProofAgainstClaim",
     "Seen",
     "TrainingAgainstClaim",
+    "TrainingAsStated",
     "TruePositiveRate",
     "UtilityScore",
 ]

@@ -11,6 +11,7 @@ from reticent.errors import InvalidPolicy
 from reticent.evidence._estimate import Estimate, split_level
 from reticent.evidence._gathered import Evidence
 from reticent.evidence._scores import UnitScores
+from reticent.evidence.checks import Check
 from reticent.evidence.epsilons import Epsilons
 from reticent.evidence.power import records_to_settle
 from reticent.evidence.statement import Limit, Statement, Threat
@@ -56,6 +57,8 @@ class Seen:
         Claimed, proven and audited epsilon.
     was_watched : bool
         Whether the audited epsilon comes from watching the training.
+    checks : tuple of Check
+        What is stated of the training, put to the test by watching it.
     people_repeat : bool
         Whether people have several records each: attacks then speak of people, and a claim, which is about one
         record, cannot be refuted by them.
@@ -74,6 +77,7 @@ class Seen:
     claim: Claim | None = None
     epsilons: Epsilons | None = None
     was_watched: bool = False
+    checks: tuple[Check, ...] = ()
     people_repeat: bool = False
     confidence: float = 0.95
     statements: int = 1

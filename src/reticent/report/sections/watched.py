@@ -7,11 +7,21 @@ from rich.console import RenderableType
 
 from reticent.evidence import Identification, PathPoint, WatchedEvidence
 from reticent.report._dossier import Dossier
-from reticent.report._markup import block, card, key, lead, listed, table, two
-from reticent.report._terminal import grid
+from reticent.report._markup import (
+    block,
+    card,
+    heading,
+    key,
+    lead,
+    listed,
+    table,
+    two,
+    wrapped,
+)
+from reticent.report._terminal import grid, paragraph, stack
 from reticent.report.plots import UNIT_TICKS, round_ticks
 from reticent.report.svg import Axis, Plot
-from reticent.report.words import p_words, percent
+from reticent.report.words import capital, p_words, percent
 
 __all__ = [
     "WatchedSection",
@@ -26,6 +36,12 @@ WHO = (
     "that the training releases on its way. Nobody who sees only the finished model knows more."
 )
 HEADS = ("", "found", "the mechanism allows")
+CHECK_HEADS = ("", "it is stated that", "found", "p-value")
+CHECKED = (
+    "Each statement is put to the test; a p-value pays for all steps, tensors and pairs among which the smallest was chosen. One that is false stops the release: the "
+    "guarantee then speaks of another training. That a statement holds means that nothing was found against it."
+)
+TRUSTED = "The guarantee rests on this as well, and watching cannot see it:"
 _DEPARTS = 0.01  # p-value below which the notes speak of a departure
 
 
@@ -66,12 +82,20 @@ def watched_block(watched: Identification) -> Markup:
             ),
         ),
         listed(watched_notes(evidence)),
+        *_checks_block(evidence),
     )
 
 
 def watched_text(watched: Identification) -> RenderableType:
     """Return what was found, for a terminal."""
-    return grid(HEADS, _rows(watched.evidence), ragged=True)
+    evidence = watched.evidence
+    parts: list[RenderableType | None] = [grid(HEADS, _rows(evidence), ragged=True)]
+    if evidence.checks:
+        parts.append(paragraph(CHECKED))
+        parts.append(grid(CHECK_HEADS, _check_rows(evidence), ragged=True))
+    if evidence.trusted:
+        parts.append(paragraph(TRUSTED, *(f"- {each};" for each in evidence.trusted)))
+    return stack(*parts)
 
 
 def watched_words(watched: Identification) -> str:
@@ -91,6 +115,34 @@ def watched_notes(evidence: WatchedEvidence) -> list[str]:
         f"Beliefs {come} true as often as they say ({p_words(evidence.calibration.p_value)}); the noise "
         f"{looks} normal ({p_words(evidence.normality)}).",
         "What the mechanism allows is exact, by its privacy loss distribution.",
+    ]
+
+
+def _checks_block(evidence: WatchedEvidence) -> list[Markup]:
+    """Return what is stated of the training beside what was found, and what is taken on trust."""
+    parts = []
+    if evidence.checks:
+        rows = (
+            (word, wrapped(asked), wrapped(found), p_value)
+            for word, asked, found, p_value in _check_rows(evidence)
+        )
+        parts += [heading("What is stated, and what was found"), lead(CHECKED)]
+        parts.append(table(CHECK_HEADS, rows))
+    if evidence.trusted:
+        parts += [heading("Taken on trust"), lead(TRUSTED)]
+        parts.append(listed(f"{capital(each)}." for each in evidence.trusted))
+    return parts
+
+
+def _check_rows(evidence: WatchedEvidence) -> list[tuple[str, str, str, str]]:
+    return [
+        (
+            "holds" if check.passed else "FALSE",
+            check.asked,
+            check.found,
+            p_words(check.p_value) if check.alarm else "",
+        )
+        for check in evidence.checks
     ]
 
 

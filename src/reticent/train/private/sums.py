@@ -99,6 +99,10 @@ class Piece(Protocol):
         """Return the gradients, with zero in place of those that are not valid."""
         ...
 
+    def stretched(self, factor: Tensor) -> "Piece":
+        """Return the gradients, each multiplied by its factor, (batch,), before they are clipped."""
+        ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class Outer:
@@ -178,6 +182,10 @@ class Outer:
             below=torch.where(valid[:, None], self.below, 0.0),
         )
 
+    def stretched(self, factor: Tensor) -> "Outer":
+        """Return the gradients, each multiplied by its factor."""
+        return Outer(above=self.above * factor, below=self.below, lengths=self.lengths)
+
     def _balanced(self, inner: Tensor) -> tuple[Tensor, Tensor]:
         """Return deltas times a factor, and activations, scaled so that both are equally large in each record.
 
@@ -241,6 +249,10 @@ class Column:
         """Return the gradients, with zero in place of those that are not valid."""
         return Column(above=torch.where(valid[:, None], self.above, 0.0))
 
+    def stretched(self, factor: Tensor) -> "Column":
+        """Return the gradients, each multiplied by its factor."""
+        return Column(above=self.above * factor)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Whole:
@@ -278,6 +290,11 @@ class Whole:
         """Return the gradients, with zero in place of those that are not valid."""
         shape = (*valid.shape, *[1] * (self.gradients.ndim - 2))
         return Whole(gradients=torch.where(valid.view(shape), self.gradients, 0.0))
+
+    def stretched(self, factor: Tensor) -> "Whole":
+        """Return the gradients, each multiplied by its factor."""
+        shape = (-1, *[1] * (self.gradients.ndim - 2))
+        return Whole(gradients=self.gradients * factor.view(shape))
 
 
 def clipped_sums(

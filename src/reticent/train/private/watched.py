@@ -5,6 +5,9 @@ step, and every noisy sum that is released. So it can compute, at the current we
 released without noise; only the noise is unknown. A few numbers per step hold everything that its
 likelihoods need, and :class:`~reticent.pool.Trace` consists of them.
 
+The share of the record in question is measured and not computed from what the clipping states: the training's own sums
+are formed with and without it, for the same batch. At some steps they are formed with a record of a very long gradient, too.
+
 The models are never released: initialisation, coins, batches and noise come from seeds.
 
 References
@@ -29,6 +32,7 @@ from reticent.train._trial import made_with
 from reticent.train.engine import stacked_parameters
 from reticent.train.losses import loss_of
 from reticent.train.modules import laid_out, wants_channels_last
+from reticent.train.private._seen import NoiseOfMany
 from reticent.train.private.clipping import Scaling
 from reticent.train.private.dropout import dropout_keys, kept_units
 from reticent.train.private.modules import (
@@ -53,6 +57,7 @@ __all__ = [
 AS_STATED = Departure()
 # Parameters of all models watched in one pass: 16 MB in single precision.
 TOGETHER = 2**22
+LONG = 1e6  # times a gradient, which is then longer than any clipping may let pass
 CHUNK = 256  # records of a module's batch differentiated at once, so that per-record gradients stay small
 
 
@@ -88,8 +93,13 @@ class Neighbours:
 class _Models(Protocol):
     """Models that are trained side by side: they sum clipped gradients and follow what is released."""
 
-    def sums(self, index: Tensor, present: Tensor) -> Tensor:
-        """Return the sums of clipped gradients, (M, P)."""
+    def sums(
+        self, index: Tensor, masks: Sequence[Tensor], stretch: Tensor | None = None
+    ) -> list[Tensor]:
+        """Return the sums of clipped gradients for each mask of who is present, (M, P).
+
+        Gradients are multiplied by ``stretch``, (k,), before they are clipped.
+        """
         ...
 
     def lengths(self, index: Tensor) -> Tensor:
@@ -103,6 +113,11 @@ class _Models(Protocol):
     @property
     def bound(self) -> float:
         """Largest length of a record's share."""
+        ...
+
+    @property
+    def sizes(self) -> list[int]:
+        """Numbers in each parameter."""
         ...
 
 
@@ -197,7 +212,7 @@ def module_shares_at_start(
 
 def _shares(models: _Models, rows: Sequence[int]) -> Tensor:
     alone = torch.ones(1, 1, dtype=torch.bool)
-    return torch.cat([models.sums(torch.tensor([[row]]), alone) for row in rows])
+    return torch.cat([models.sums(torch.tensor([[row]]), [alone])[0] for row in rows])
 
 
 def _watch(
@@ -208,7 +223,6 @@ def _watch(
     departure: Departure,
 ) -> tuple[Trace, Truth]:
     """Train one group of models and record what an observer sees of every step."""
-    m = len(seeds)
     coins = [np.random.default_rng([int(seed), 5]).integers(2) == 1 for seed in seeds]
     first = torch.tensor(coins)
     fills = [normal_filler(int(seed)) for seed in seeds]
@@ -218,22 +232,27 @@ def _watch(
     shuffled = departure.shuffled
     if shuffled:
         rate = 1 / math.ceil(len(members) / recipe.batch)
-    alone = torch.ones(m, 1, dtype=torch.bool)
     rows: dict[str, list[Tensor]] = {}
+    noise_seen = NoiseOfMany(models.sizes, course.steps)
+    # Where a record stands in its batch must not matter; at a fixed place it could not be seen that it does.
+    places = np.random.default_rng(0)
 
     def record(**numbers: Tensor) -> None:
         for name, value in numbers.items():
             rows.setdefault(name, []).append(value)
 
     for batch in _batches(members, recipe, course.steps, rate, seeds, shuffled):
-        present = batch.present & (batch.index != neighbours.own)
+        others = batch.present & (batch.index != neighbours.own)
         taken = (batch.present & (batch.index == neighbours.own)).any(1)
-        common = models.sums(batch.index, present)
-        share = models.sums(torch.full((m, 1), neighbours.own), alone)
-        if neighbours.other is None:
-            another = torch.zeros_like(share)
-        else:
-            another = models.sums(torch.full((m, 1), neighbours.other), alone)
+        at = int(places.integers(others.shape[1] + 1))
+        common, share, another = _with_and_without(
+            models, neighbours, batch.index, others, at
+        )
+        reach = torch.maximum(_square(share), _square(another)).sqrt() / models.bound
+        step = len(rows.get("taken", ()))
+        if step & (step - 1) == 0:  # 0, 1, 2, 4, 8, ...
+            long = _longest(models, neighbours.own, batch.index, others, at)
+            reach = torch.maximum(reach, long / models.bound)
         distance = _square(share - another).sqrt()
         one, two = _scales(models, neighbours, batch, distance, departure.local)
         deviation = recipe.noise_multiplier * torch.where(first, one, two)
@@ -241,6 +260,14 @@ def _watch(
         for of_model, fill in zip(noise, fills, strict=True):
             fill(of_model)
         used = torch.where(first[:, None], share, another) * taken[:, None]
+        noise_seen.add(
+            noise=noise,
+            summed=common + used,
+            apart=share - another,
+            reach=reach,
+            records=others.sum(1)
+            + (taken & (first | (neighbours.other is not None))).long(),
+        )
         # The release without the common sum, which the adversary knows.
         rest = noise.mul_(deviation.float()[:, None]).add_(used)
         record(
@@ -279,7 +306,49 @@ def _watch(
         rate=rate,
         place=took_part if shuffled else None,
     )
-    return trace, Truth(first=first.numpy(), taken=took_part)
+    # A table that lacks the record has one row fewer, unless it holds another in its place.
+    held = len(members) - (~first & (neighbours.other is None)).long()
+    return trace, Truth(
+        first=first.numpy(), taken=took_part, seen=noise_seen.noise(held)
+    )
+
+
+def _with_and_without(
+    models: _Models, neighbours: Neighbours, index: Tensor, others: Tensor, at: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the sum over the records that both tables share, and what either table's own record adds to it, each (M, P).
+
+    The sums are the training's own: gradients of the batch, with the record in question among the others at place ``at``.
+    """
+    own = [neighbours.own, *([] if neighbours.other is None else [neighbours.other])]
+    masks = [_joined_at(others, at, [False for _ in own])]
+    for chosen in range(len(own)):
+        masks.append(
+            _joined_at(others, at, [number == chosen for number in range(len(own))])
+        )
+    common, *sums = models.sums(_joined_at(index, at, own), masks)
+    shares = [total - common for total in sums]
+    if neighbours.other is None:
+        shares.append(torch.zeros_like(common))
+    return common, shares[0], shares[1]
+
+
+def _longest(
+    models: _Models, own: int, index: Tensor, others: Tensor, at: int
+) -> Tensor:
+    """Return how far a record whose gradient is very long would move the sums, (M,)."""
+    wider = _joined_at(index, at, [own])
+    masks = [_joined_at(others, at, [False]), _joined_at(others, at, [True])]
+    stretch = torch.ones(wider.shape[1])
+    stretch[at] = LONG
+    without, with_it = models.sums(wider, masks, stretch)
+    return _square(with_it - without).sqrt()
+
+
+def _joined_at(rows: Tensor, at: int, values: Sequence[float]) -> Tensor:
+    """Return rows with further columns of one value each, at a place among them."""
+    more = torch.tensor(values, dtype=rows.dtype).expand(len(rows), -1)
+    return torch.cat([rows[:, :at], more, rows[:, at:]], 1)
 
 
 def _scales(
@@ -356,8 +425,15 @@ class _Networks:
     def bound(self) -> float:
         return self._follower.bound
 
-    def sums(self, index: Tensor, present: Tensor) -> Tensor:
-        return _flat(self._follower, self._pieces(index), present)
+    @property
+    def sizes(self) -> list[int]:
+        return _sizes(self._follower)
+
+    def sums(
+        self, index: Tensor, masks: Sequence[Tensor], stretch: Tensor | None = None
+    ) -> list[Tensor]:
+        pieces = _stretched(self._pieces(index), stretch)
+        return [_flat(self._follower, pieces, present) for present in masks]
 
     def lengths(self, index: Tensor) -> Tensor:
         return _lengths(self._follower, self._pieces(index))
@@ -399,14 +475,22 @@ class _Module:
     def bound(self) -> float:
         return self._follower.bound
 
-    def sums(self, index: Tensor, present: Tensor) -> Tensor:
-        size = sum(p[0].numel() for p in self._follower.descent.parameters)
-        total = torch.zeros(1, size)
-        rows = index[0][present[0]]
-        for chunk in torch.split(rows, CHUNK) if len(rows) else ():
-            everyone = torch.ones(1, len(chunk), dtype=torch.bool)
-            total += _flat(self._follower, self._pieces(chunk), everyone)
-        return total
+    @property
+    def sizes(self) -> list[int]:
+        return _sizes(self._follower)
+
+    def sums(
+        self, index: Tensor, masks: Sequence[Tensor], stretch: Tensor | None = None
+    ) -> list[Tensor]:
+        totals = [torch.zeros(1, sum(self.sizes)) for _ in masks]
+        # Places without a record need no gradient.
+        places = torch.stack([mask[0] for mask in masks]).any(0).nonzero()[:, 0]
+        for chunk in torch.split(places, CHUNK) if len(places) else ():
+            factor = None if stretch is None else stretch[chunk]
+            pieces = _stretched(self._pieces(index[0][chunk]), factor)
+            for total, mask in zip(totals, masks, strict=True):
+                total.add_(_flat(self._follower, pieces, mask[:, chunk]))
+        return totals
 
     def lengths(self, index: Tensor) -> Tensor:
         return torch.cat(
@@ -424,6 +508,18 @@ class _Module:
 
     def move(self, released: Tensor) -> None:
         self._follower.move(_parts(self._follower, released))
+
+
+def _sizes(follower: Follower) -> list[int]:
+    return [p[0].numel() for p in follower.descent.parameters]
+
+
+def _stretched(
+    pieces: Sequence[Sequence[Piece]], factor: Tensor | None
+) -> Sequence[Sequence[Piece]]:
+    if factor is None:
+        return pieces
+    return [[piece.stretched(factor) for piece in layer] for layer in pieces]
 
 
 def _flat(
@@ -448,7 +544,7 @@ def _lengths(follower: Follower, pieces: Sequence[Sequence[Piece]]) -> Tensor:
 
 def _parts(follower: Follower, released: Tensor) -> list[Tensor]:
     parameters = follower.descent.parameters
-    cut = torch.split(released, [p[0].numel() for p in parameters], 1)
+    cut = torch.split(released, _sizes(follower), 1)
     return [part.reshape(p.shape) for part, p in zip(cut, parameters, strict=True)]
 
 

@@ -1,0 +1,184 @@
+"""Plant every flaw into an Opacus training, watch it, and count how often it stops the audit; count false alarms of correct trainings, too.
+
+python experiments/planted_flaws/run.py: about ten minutes; results.json, then page.py writes the page. What is in results.json is not run again. The number of
+audits is fixed here, before any of them.
+"""
+
+import json
+import time
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+from flaws import FLAWS
+from page import write_page
+from training import EPOCHS, watch
+
+from reticent.data import builtin_table
+from reticent.pipeline import (  # fmt: skip
+    WatchPlan,
+    check_observed,
+    divide,
+    report_observed,
+    run_identification,
+)
+from reticent.run import Run, write_text
+from reticent.train import SGD, PrivateNetwork, PrivateNetworkTrainer
+from reticent.train.private import Clip, PerLayer
+
+HERE = Path(__file__).parent
+AUDITS, CORRECT = 20, 200  # audits of each flaw, and of correct trainings
+TRAININGS = 2  # of an audit by Opacus: one with the record, one without it
+OWN_AUDITS, OWN_TRAININGS, NORM = 10, 4, 0.1
+
+
+def by_opacus(plant, audits, first):
+    """Return how many audits are stopped, by which checks, and what the bound on epsilon of the first one says."""
+    stopped, names, epsilons = 0, Counter(), None
+    for audit in range(audits):
+        start = first + TRAININGS * audit
+        observers, claim = watch(plant, range(start, start + TRAININGS))
+        false = [c for c in check_observed(observers, claim) if not c.passed]
+        stopped += bool(false)
+        names.update(check.name for check in false)
+        if audit == 0:
+            found = report_observed(observers, claim)
+            epsilons = {
+                "claimed": found.epsilons.claimed,
+                "audited": found.epsilons.audited.low,
+                "refuted": found.epsilons.refuted,
+                "trusted": list(found.evidence.trusted),
+                "warnings": list(found.warnings),
+            }
+    return {
+        "audits": audits,
+        "stopped": stopped,
+        "by": dict(names.most_common()),
+        "epsilons": epsilons,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoClip(Clip):
+    """States a bound and keeps none."""
+
+    def factor(self, norm):
+        return torch.ones_like(norm)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HalfClip(Clip):
+    """Leaves the first half of a batch as it is."""
+
+    def factor(self, norm):
+        factor = super().factor(norm).clone()
+        factor[:, : factor.shape[1] // 2] = 1.0
+        return factor
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClipTwice(Clip):
+    """Counts every gradient twice."""
+
+    def factor(self, norm):
+        return 2 * super().factor(norm)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClipByMean(Clip):
+    """Shortens the whole batch until its mean keeps the bound, or would if all gradients were alike."""
+
+    def factor(self, norm):
+        return (self.norm / norm.mean(1, keepdim=True)).clip(max=1.0).expand_as(norm)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByLayerAsOne(PerLayer):
+    """Clips every layer to the bound, and states that bound for all of them together."""
+
+    def bound(self, sizes):
+        return self.norms[0]
+
+
+OWN = {
+    "no clip at all": NoClip(norm=NORM),
+    "a clip of the batch's mean length": ClipByMean(norm=NORM),
+    "half a batch unclipped": HalfClip(norm=NORM),
+    "a clip of each layer, accounted as one": ByLayerAsOne(norms=(NORM,)),
+    "every gradient counted twice": ClipTwice(norm=NORM),
+}
+
+
+def by_reticent(clipping, members, audits):
+    """Return how many audits of our own private training are stopped, by which checks."""
+    rows = len(members) + 1  # with the canary
+    network = PrivateNetwork(
+        hidden=(4,),
+        epochs=5,
+        batch=rows // 4,
+        rows=rows,
+        optimiser=SGD(rate=0.1),
+        clipping=clipping,
+        noise_multiplier=2.0,
+        noise="seeded",
+    )
+    stopped, names, epsilons = 0, Counter(), None
+    for audit in range(audits):
+        found = run_identification(
+            members,
+            WatchPlan(
+                trainer=PrivateNetworkTrainer(network=network, recipe="planted"),
+                runs=OWN_TRAININGS,
+                delta=1e-4,
+                # The epsilon that is claimed changes nothing in the checks; a fixed one saves its accounting.
+                claimed=1.0,
+            ),
+            run=Run(seed=5_000 + audit),
+        )
+        stopped += bool(found.departures)
+        names.update(check.name for check in found.departures)
+        if audit == 0:
+            epsilons = {"audited": found.epsilons.audited.low}
+    return {
+        "audits": audits,
+        "stopped": stopped,
+        "by": dict(names.most_common()),
+        "epsilons": epsilons,
+    }
+
+
+def main():
+    torch.set_num_threads(1)
+    members = divide(builtin_table(), seed=0).defender
+    file = HERE / "results.json"
+    results = json.loads(file.read_text()) if file.exists() else {"seconds": {}}
+    results |= {
+        "audits": AUDITS,
+        "trainings": TRAININGS,
+        "steps": 5 * EPOCHS,
+        "own_trainings": OWN_TRAININGS,
+    }
+
+    def keep(kind, name, make):
+        """Run one piece unless it is there already, and store it: an interrupted experiment goes on where it was."""
+        if name in results.setdefault(kind, {}):
+            return
+        started = time.process_time()
+        results[kind][name] = make()
+        results["seconds"][f"{kind}: {name}"] = time.process_time() - started
+        write_text(file, json.dumps(results, indent=1) + "\n")
+        print(kind, name, results[kind][name]["stopped"], results[kind][name]["by"], flush=True)  # fmt: skip
+
+    for number, flaw in enumerate(FLAWS):
+        first = 1_000 * (number + 1)
+        keep("flaws", flaw.name, partial(by_opacus, flaw.plant, AUDITS, first))
+    keep("correct", "correct", partial(by_opacus, None, CORRECT, 100_000))
+    for name, clipping in {"correct": Clip(norm=NORM), **OWN}.items():
+        keep("own", name, partial(by_reticent, clipping, members, OWN_AUDITS))
+    write_page(results)
+
+
+if __name__ == "__main__":
+    main()
