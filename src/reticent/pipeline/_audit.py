@@ -112,7 +112,8 @@ def run_audit(
     arena = Arena.of(case, answers, null, files, pool=pool, run=run)
     scored = score_all(plan, arena, run)
     groups = case.both.groups
-    people = People(posterior=posterior_of(plan.kind, scored)[0], groups=groups)
+    posterior, _ = posterior_of(plan.kind, scored, arena.product.sides, run)
+    people = People(posterior=posterior, groups=groups)
     pool_evidence = measure_pool(plan, arena, size, people, run)
     # After the attacks of the outsider: the insider takes what time they have left, and at least its own share.
     insider = play_insider(case, answers, run)
