@@ -278,8 +278,11 @@ def test_risk_of_single_people_is_marked_and_closed_to_others(folder):
     old.chmod(0o644)
     arguments = ["good.csv", "--target", "outcome", *LOGISTIC, *SHORT]
     run("audit", *arguments, "--per-record", "risk.csv", cwd=folder)
-    first, *rest = old.read_text().splitlines()
+    first, words, *rest = old.read_text().splitlines()
     assert first.startswith("# SENSITIVE")
+    # The file says what its probabilities are worth: no forest leaks enough here, or the test's result.
+    assert words.startswith("# ")
+    assert "cannot be told from chance" in words or "Spiegelhalter's test" in words
     assert stat.S_IMODE(old.stat().st_mode) == 0o600
     risk = pd.read_csv(old, comment="#")
     assert list(risk.columns) == ["row", "member", "score", "privacy", "posterior"]

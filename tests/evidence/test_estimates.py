@@ -11,6 +11,7 @@ from reticent.errors import InvalidInput
 from reticent.evidence import (
     Estimate,
     best_of,
+    calibrated_odds,
     calibration,
     clopper_pearson,
     epsilon_ceiling,
@@ -247,6 +248,77 @@ def test_calibration_test_has_its_size_and_power(seed):
         odds = np.log(p / (1 - p))
         seen += calibration(expit(2 * odds), y, level=0.95).p_value < 0.05
     assert seen > 90
+
+
+def shown_as(odds, y):
+    """Return the p-value of calibrated predictions, at the share of members that there is."""
+    share = y.mean()
+    shown = expit(odds + np.log(share / (1 - share)))
+    return calibration(shown, y, level=0.95).p_value
+
+
+def test_predictions_that_mean_nothing_are_not_stated(seed):
+    """Cross-fitted classifiers differ from person to person where nothing leaks, and so claim something."""
+    rng = stream(seed, "boasting")
+    runs, stated, departs = 400, 0, 0
+    for _ in range(runs):
+        y = rng.permutation(400) < 200
+        noise = expit(rng.normal(0, 0.3, 400))
+        odds = calibrated_odds(noise, y, rng=rng)
+        stated += odds is not None
+        departs += calibration(noise, y, level=0.95).p_value < 0.05
+    assert stated <= binom.isf(FALSE_ALARM, runs, 0.01)
+    # Twin: as they were written before, the test rejects most of them, at a nominal 5 %.
+    assert departs > binom.isf(FALSE_ALARM, runs, 0.3)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.25])
+@pytest.mark.parametrize("factor", [0.5, 1.0, 3.0])
+def test_predictions_that_mean_something_come_true(factor, share, seed):
+    """Log-odds that are too small, right or too large by a factor; equal and unequal numbers of members."""
+    rng = stream(seed, f"calibrated {factor} {share}")
+    runs, raw, new, slopes = 150, 0, 0, []
+    for _ in range(runs):
+        y = rng.permutation(600) < 600 * share
+        ratio = rng.normal(np.where(y, 0.5, -0.5), 1.0)  # its own log-likelihood ratio
+        p = expit(factor * ratio)
+        odds = calibrated_odds(p, y, rng=rng)
+        assert odds is not None
+        slopes.append(np.polyfit(ratio, odds, 1)[0])
+        new += shown_as(odds, y) < 0.05
+        raw += calibration(p, y, level=0.95).p_value < 0.05
+    assert new <= binom.isf(FALSE_ALARM, runs, 0.05)
+    # The log-odds are those at even prior odds: the likelihood ratio itself.
+    assert abs(np.mean(slopes) - 1) < 0.03 + 4.9 * np.std(slopes) / np.sqrt(runs)
+    if factor == 3.0:  # twin: as predicted, they do not come true
+        assert raw > binom.isf(FALSE_ALARM, runs, 0.05)
+
+
+def test_members_that_are_wholly_apart_have_finite_odds():
+    y = np.arange(200) < 100
+    odds = calibrated_odds(np.where(y, 0.99, 0.01), y, rng=np.random.default_rng(0))
+    assert odds is not None
+    assert (odds[y] > 2).all()
+    assert np.abs(odds).max() <= np.log(200)
+
+
+@pytest.mark.slow
+def test_the_attack_on_answers_states_nothing_where_nothing_leaks(seed):
+    """The real attack on 60 products without a leak: its own probabilities depart in about a third."""
+    from reticent.attack import Challenge, Knowledge, LearnedOutputs, SealedTags
+
+    runs, stated, departs = 60, 0, 0
+    for run in range(runs):
+        rng = stream(seed, f"null attack {run}")
+        p = rng.dirichlet(np.ones(3), size=400)
+        challenge = Challenge(probabilities=p, labels=rng.integers(3, size=400))
+        y = rng.permutation(400) < 200
+        knowledge = Knowledge(tags=SealedTags(y, np.arange(400)))
+        scores = LearnedOutputs().score(challenge, knowledge=knowledge, rng=rng)
+        stated += calibrated_odds(scores.probabilities, y, rng=rng) is not None
+        departs += calibration(scores.probabilities, y, level=0.95).p_value < 0.05
+    assert stated <= binom.isf(FALSE_ALARM, runs, 0.01)
+    assert departs > binom.isf(1e-3, runs, 0.05)  # twin
 
 
 def test_calibration_bins_cover_the_diagonal_together(seed):

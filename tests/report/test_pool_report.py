@@ -29,7 +29,7 @@ from reticent.report.sections.groups import (
     pairs_that_differ,
     vulnerability,
 )
-from reticent.report.sections.people import calibration_words
+from reticent.report.sections.people import calibration_words, posterior_words
 from reticent.report.sections.pool import pool_words
 
 GROUPS = ("north & <south>", "east", "west", "a group with a rather long name indeed")
@@ -264,6 +264,35 @@ def test_a_claim_that_was_beaten_is_called_untrue(dossier):
     assert best.low > vulnerability_bound(0.01)
     assert sentence in render_html(claimed(dossier, 0.01))
     assert sentence not in render_html(claimed(dossier, 20.0))
+
+
+def test_intervals_for_one_product_are_not_passed_off_as_the_recipes(dossier):
+    """The recipe's own interval stands beside them wherever a pool gives one, and only there."""
+    pool = dossier.evidence.pool
+    page, text = render_html(dossier), flat(render_text(dossier, width=100))
+    for shown in (flat(page), text):
+        assert "Intervals on attacks are for this very product" in shown
+        assert "an interval that covers other runs" in shown
+    assert "mean of the recipe" in page
+    for target in pool.targets:
+        assert str(target.auc) in flat(page[page.index("mean of the recipe") :])
+        assert str(target.auc) in text.replace("\u00a0", " ")
+    bare = replace(dossier, evidence=replace(dossier.evidence, pool=None))
+    for shown in (render_html(bare), flat(render_text(bare, width=100))):
+        assert "Only a pool of at least four models" in flat(shown)
+        assert "mean of the recipe" not in flat(shown).lower()
+
+
+def test_predictions_that_cannot_be_told_from_chance_are_named_and_not_drawn(dossier):
+    silent = replace(dossier.evidence, calibration=None, predicted_by="learned_outputs")
+    page = render_html(replace(dossier, evidence=silent))
+    assert "cannot be told from chance, so no probability of membership" in flat(page)
+    assert "plot-calibration" not in plots(page)
+    assert "calibrated on other people" in posterior_words(dossier.evidence)
+    assert "Spiegelhalter" in posterior_words(dossier.evidence)
+    none = replace(silent, predicted_by="")
+    assert "no attack of this audit predicts" in posterior_words(none)
+    assert "Predicted membership" not in render_html(replace(dossier, evidence=none))
 
 
 def test_without_a_pool_the_product_alone_is_shown(dossier):

@@ -74,7 +74,7 @@ def common_variance_wins(pool: Pool) -> bool:
     members; where a model fits its records closely, small variances are chance, and dividing by them raises
     non-members above all others. No rule from the variances alone tells the two apart, but the models do:
     each plays the target, the others are its shadows, and the share of its members that is found, averaged over
-    false-positive rates between 0.1 % and 10 %, decides (docs/decisions/0035). Whose members the product's are plays no part.
+    false-positive rates between 0.1 % and 10 %, decides (docs/decisions/0036). Whose members the product's are plays no part.
 
     Parameters
     ----------

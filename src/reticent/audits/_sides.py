@@ -54,6 +54,10 @@ class Sides:
         unit_of_row = self._distinct[1]
         return np.bincount(unit_of_row, weights=scores) / np.bincount(unit_of_row)
 
+    def to_records(self, per_unit: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give each record the value of its unit."""
+        return per_unit[self._distinct[1]]
+
     def divide(self, scores: NDArray[np.float64]) -> UnitScores:
         """Return the scores of member units and of non-member units."""
         per_unit = self.by_unit(scores)

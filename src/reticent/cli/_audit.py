@@ -54,6 +54,7 @@ from reticent.report import (
     print_report,
     read_identification,
 )
+from reticent.report.sections.people import posterior_words
 from reticent.run import Content, Run, owner_folder, read_text, write_text
 from reticent.train import parse_claimed, parse_trainer
 
@@ -153,7 +154,8 @@ def run(options: AuditOptions) -> int:
     if options.product is not None:
         must_be_unchanged(options.product, plan.product_digest)
     if options.per_record is not None:
-        _write_per_record(options.per_record, result.per_record)
+        words = posterior_words(dossier.evidence)
+        _write_per_record(options.per_record, result.per_record, words)
     dossier.save(options.out)
     # Last, when everything is written: what it holds about single people must not stay on the disk.
     carried_out.store.clear()
@@ -188,7 +190,8 @@ def _repair(table: Table, plan: AuditPlan, options: AuditOptions, run: Run) -> i
         return repaired.comparison.status
     dossier = repaired.result.dossier
     if options.per_record is not None:
-        _write_per_record(options.per_record, repaired.result.per_record)
+        words = posterior_words(dossier.evidence)
+        _write_per_record(options.per_record, repaired.result.per_record, words)
     dossier.save(options.out)
     run.store.clear()
     _show(dossier, options)
@@ -295,9 +298,9 @@ def _split(options: AuditOptions, table: Table, provenance: Provenance | None) -
     )
 
 
-def _write_per_record(path: Path, risk: PerRecord) -> None:
+def _write_per_record(path: Path, risk: PerRecord, words: str) -> None:
     text = io.StringIO()
-    text.write(SENSITIVE + "\n")
+    text.write(f"{SENSITIVE}\n# {words}\n")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["row", "member", "score", "privacy", "posterior"])
     for row, member, score, privacy, posterior in zip(

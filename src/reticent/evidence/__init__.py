@@ -24,7 +24,12 @@ from reticent.evidence._measure import (
 from reticent.evidence._scores import UnitGroups, UnitScores
 from reticent.evidence.blind import BlindEvidence
 from reticent.evidence.by_group import ByGroup, by_group
-from reticent.evidence.calibration import Calibration, CalibrationBin, calibration
+from reticent.evidence.calibration import (
+    Calibration,
+    CalibrationBin,
+    calibrated_odds,
+    calibration,
+)
 from reticent.evidence.checks import Check, Sampling, check_training, stated_fact
 from reticent.evidence.comparison import (
     MOST_EXPOSED,
@@ -233,6 +238,7 @@ __all__ = [
     "anova",
     "best_of",
     "by_group",
+    "calibrated_odds",
     "calibration",
     "can_be_told",
     "ceiling_of_steps",

@@ -119,11 +119,8 @@ def run_audit(
     # Which statistics end before the deadline is fixed here, by their time alone; what comes between leaves them that time.
     statistics = plan_statistics(plan, arena, groups, run)
     between = replace(run, effort=replace(run.effort, reserved=statistics.seconds))
-    people = People(
-        posterior=posterior_of(plan.kind, scored)[0],
-        groups=groups,
-        late=frozenset(statistics.late),
-    )
+    posterior, _ = posterior_of(plan.kind, scored, arena.product.sides, run)
+    people = People(posterior=posterior, groups=groups, late=frozenset(statistics.late))
     pool_evidence = measure_pool(plan, arena, size, people, run)
     # After the attacks of the outsider: the insider takes what time they have left, and at least its own share.
     insider = play_insider(case, answers, between)

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
 from reticent.attack import Attack, FoundAt, Need, count_file
 from reticent.audits import Kind, Sides
@@ -29,6 +30,7 @@ from reticent.evidence import (
     StatisticSkipped,
     UnitScores,
     WorstCase,
+    calibrated_odds,
     calibration,
     can_be_told,
     epsilon_ceiling,
@@ -188,7 +190,7 @@ def gather(
     best = strongest(attacks)
     best_scores = scored.values[best.name]
     worst, groups = _worst_and_groups(work, best.name)
-    posterior, predicted_by = posterior_of(kind, scored)
+    posterior, predicted_by = posterior_of(kind, scored, sides, run)
     scores = by_unit[best.name]
     sizes = len(scores.members), len(scores.nonmembers)
     # The strongest attack was chosen on the records that judge it: every figure about it pays for the choice.
@@ -343,11 +345,21 @@ def naming_replicates(people: int) -> int:
     return FEW_REPLICATES if people > MANY_PEOPLE else REPLICATES
 
 
-def posterior_of(kind: Kind, scored: Scored) -> tuple[NDArray[np.float64] | None, str]:
-    """Return each record's probability of membership, from the best informed attack that gives one."""
+def posterior_of(
+    kind: Kind, scored: Scored, sides: Sides, run: Run
+) -> tuple[NDArray[np.float64] | None, str]:
+    """Return each record's probability of membership at even prior odds, from the best informed attack that gives one, and its name.
+
+    Probabilities are calibrated on other people. There are none if they say no more than chance.
+    """
     for name in kind.posterior_attacks:
         if name in scored.probabilities:
-            return scored.probabilities[name], name
+            odds = calibrated_odds(
+                sides.by_unit(scored.probabilities[name]),
+                sides.unit_tags,
+                rng=run.rng("calibration"),
+            )
+            return None if odds is None else sides.to_records(expit(odds)), name
     return None, ""
 
 
@@ -356,10 +368,12 @@ def _calibration(
 ) -> Calibration | None:
     if posterior is None:
         return None
-    per_unit = sides.by_unit(posterior)
+    tags = sides.unit_tags
+    # At even prior odds; they come true at the odds of the people who were asked.
+    per_unit = expit(logit(sides.by_unit(posterior)) + logit(tags.mean()))
     # With fewer than two bins there would be no curve at all.
     bins = max(2, min(MOST_BINS, len(per_unit) // FEWEST_PER_BIN))
-    return calibration(per_unit, sides.unit_tags, level=policy.confidence, bins=bins)
+    return calibration(per_unit, tags, level=policy.confidence, bins=bins)
 
 
 def _worst_and_groups(

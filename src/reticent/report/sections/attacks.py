@@ -3,15 +3,15 @@
 from markupsafe import Markup
 from rich.console import RenderableType
 
-from reticent.evidence import AttackEvidence, Evidence, strongest
+from reticent.evidence import AttackEvidence, Estimate, Evidence, strongest
 from reticent.report._dossier import Dossier
 from reticent.report._markup import block, card, key, lead, listed, table, template
 from reticent.report._terminal import grid, paragraph, stack
 from reticent.report.summary import outsider_does
 from reticent.report.svg import Axis, Plot
-from reticent.report.words import percent, plain
+from reticent.report.words import percent, plain, whole
 
-__all__ = ["AttacksSection", "not_run_words", "roc"]
+__all__ = ["AttacksSection", "coverage_words", "not_run_words", "roc"]
 
 LOWEST = 1e-4  # rate at which the logarithmic axes begin: one in ten thousand
 _TICKS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -33,10 +33,12 @@ class AttacksSection:
         """Return curves and a table, the strongest attack first."""
         evidence = dossier.evidence
         best = strongest(evidence.attacks)
+        over_models = _over_models(evidence)
         rows = (
             (
                 _BEST(name=plain(attack.name), best=attack is best),
                 attack.auc,
+                *([over_models.get(attack.name, "–")] if over_models else []),
                 attack.privacy,
                 attack.tpr_at_fpr,
                 f"{attack.epsilon.low:.2f}",
@@ -47,13 +49,15 @@ class AttacksSection:
         return block(
             lead(
                 f"The outsider {outsider_does(evidence)}. Above the dashed line an attack is better than chance; the band is the "
-                "interval of the best attack, point by point; the diamond is the policy's limit. Point at a curve for its name."
+                "interval of the best attack, point by point; the diamond is the policy's limit. Point at a curve for its name.",
+                coverage_words(evidence),
             ),
             card(roc(dossier), key(_key(evidence, best))),
             table(
                 (
                     "attack",
                     "LTU accuracy (AUC)",
+                    *(["mean of the recipe"] if over_models else []),
                     "privacy",
                     f"TPR at FPR {percent(best.fpr)}",
                     "epsilon ≥",
@@ -79,7 +83,36 @@ class AttacksSection:
                 for attack in _ordered(evidence)
             ),
         )
-        return stack(rows, paragraph(*not_run_words(evidence), style="yellow"))
+        return stack(
+            rows,
+            paragraph(coverage_words(evidence), _recipe_words(evidence), style="dim"),
+            paragraph(*not_run_words(evidence), style="yellow"),
+        )
+
+
+def coverage_words(evidence: Evidence) -> str:
+    """Return which products the intervals on attacks speak of."""
+    words = "Intervals on attacks are for this very product: another product of the same recipe may leak more or less than they say."
+    if _over_models(evidence):
+        return f"{words} The mean of the recipe has an interval that covers other runs, too."
+    return (
+        f"{words} Only a pool of at least four models gives one that covers other runs."
+    )
+
+
+def _recipe_words(evidence: Evidence) -> str:
+    """Return the means over the models of the pool, for a terminal; empty without a pool."""
+    means = _over_models(evidence)
+    if not means:
+        return ""
+    each = (f"{plain(name)} {whole(mean)}" for name, mean in means.items())
+    return f"Mean LTU accuracy of the recipe: {', '.join(each)}."
+
+
+def _over_models(evidence: Evidence) -> dict[str, Estimate]:
+    """Return the mean LTU accuracy over the models of the pool, of attacks that were played against each of them."""
+    pool = evidence.pool
+    return {} if pool is None else {t.name: t.auc for t in pool.targets}
 
 
 def not_run_words(evidence: Evidence) -> list[str]:

@@ -25,6 +25,7 @@ __all__ = [
     "exposed_words",
     "loss_words",
     "naming_words",
+    "posterior_words",
 ]
 
 _SIDES = (("member", "members"), ("other", "non-members"))
@@ -125,6 +126,24 @@ def calibration_words(evidence: Evidence) -> str:
     )
 
 
+def posterior_words(evidence: Evidence) -> str:
+    """Return what probabilities of membership are worth, to stand beside them wherever they are written."""
+    attack = plain(evidence.predicted_by)
+    if not attack:
+        return "posterior: no attack of this audit predicts a probability of membership, so none is written."
+    if evidence.calibration is None:
+        return (
+            f"What the attack '{attack}' predicts of single people cannot be told from chance, so no probability of membership is stated. That "
+            "does not mean that nothing leaks: see the other attacks."
+        )
+    p_value = evidence.calibration.p_value
+    result = "agrees" if p_value > _DEPARTS else "sees a departure: do not rely on them"
+    return (
+        f"posterior: probability of membership at even prior odds, by the attack '{attack}', calibrated on other people; "
+        f"Spiegelhalter's test of whether such probabilities come true {result} ({p_words(p_value)})."
+    )
+
+
 def loss_words(pool: PoolEvidence) -> str:
     """Return the effective privacy loss of people in a sentence; empty if it is not known."""
     if not pool.losses:
@@ -144,12 +163,15 @@ def _exposed_below(dossier: Dossier) -> float:
 def _predictions(evidence: Evidence) -> Markup | None:
     """Return the probabilities of membership that an attack predicts; None if none does."""
     if evidence.calibration is None:
-        return None
+        if not evidence.predicted_by:
+            return None
+        return block(heading("Predicted membership"), lead(posterior_words(evidence)))
     posterior = _posterior(evidence.pool)
     return block(
         heading("Predicted membership"),
         lead(
-            f"The attack '{plain(evidence.predicted_by)}' gives each person a probability of membership; one half is not knowing.",
+            f"The attack '{plain(evidence.predicted_by)}' gives each person a probability of membership; one half is not knowing. It was "
+            "calibrated on other people.",
             calibration_words(evidence),
         ),
         two(
