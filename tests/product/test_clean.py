@@ -323,6 +323,21 @@ def test_what_holds_records_is_named(estimator, named, seed):
     assert after.value == before.value
 
 
+@pytest.mark.parametrize(
+    ("library", "name"),
+    [("lightgbm", "LGBMClassifier"), ("catboost", "CatBoostClassifier")],
+)
+def test_trees_that_are_not_cleaned_are_named(library, name, seed):
+    make = getattr(pytest.importorskip(library), name)
+    quiet = {"verbose": -1} if library == "lightgbm" else {"verbose": 0, "allow_writing_files": False}  # fmt: skip
+    table = people("continuous", 60, stream(seed, library))
+    estimator = make(n_estimators=3, **quiet).fit(table.features, table.target)
+    product = FittedProduct(estimator=estimator, classes=table.classes)
+    cleaned = clean_product(product, table, rng=secret())
+    assert f"does not clean what {library} has learned" in str(cleaned.kept)
+    assert cleaned.changed.changed == 0
+
+
 def test_kernel_ridge_is_named(seed):
     cleaned, _, after = before_and_after(KernelRidge(), seed, quantity=True, n=100)
     assert "all records of a KernelRidge" in str(cleaned.kept)

@@ -113,7 +113,8 @@ def count_file(
         raise InvalidInput(
             f"there are {tags.size} tags for {len(file)} records; pass one per record."
         )
-    cells = evidence_of(file, smallest_group=smallest_group).cells
+    evidence = evidence_of(file, smallest_group=smallest_group)
+    cells = evidence.cells
 
     def best(*kinds: str) -> FoundAt | None:
         counted = [
@@ -139,6 +140,10 @@ def count_file(
         )
 
     contents = file.contents
+    placed = {trees.place for trees in evidence.trees}
+    unplaced = dict.fromkeys(
+        tree.place for tree in contents.trees if tree.width and tree.place not in placed
+    )
     return FileCounts(
         members=int(tags.sum()),
         nonmembers=int((~tags).sum()),
@@ -153,6 +158,7 @@ def count_file(
         unread=(
             *(f"{part.place}: {part.why}" for part in contents.unread),
             *(f"{step}: its output could not be made" for step in file.unseen),
+            *(f"{place}: its trees fit no form of the records" for place in unplaced),
         ),
     )
 

@@ -288,16 +288,22 @@ def _walk(
     gains, gaps = np.zeros(n), np.zeros(n)
     node = np.zeros(n, dtype=np.int64)
     rows, here = np.arange(n), node
-    goes_on = (tree.left >= 0) & (tree.features >= 0)
+    columns, sets = tree.columns, tree.categories
+    goes_on = (tree.left >= 0) & (columns >= 0)
     spread = seen.spread
     for _ in range(DEEPEST):
         inner = goes_on[here]
         rows, here = rows[inner], here[inner]
         if not len(rows):
             break
-        features, t = tree.features[here], tree.thresholds[here]
+        features, t = columns[here], tree.thresholds[here]
         x = seen.matrix[rows, features]
         goes_left = (x < t) if tree.strict else (x <= t)
+        if sets is not None:
+            is_set = sets.columns[here] >= 0
+            goes_left = np.where(is_set, sets.goes_left(here, x), goes_left)
+            # A set of categories has no threshold beside which anybody could lie.
+            t = np.where(is_set, np.nan, t)
         missing = np.isnan(x)
         if missing.any():
             goes_left = np.where(missing, tree.missing_left[here], goes_left)

@@ -23,6 +23,8 @@ _SAMPLES = {
     "NearestNeighbors": ("_tree", "stored neighbours", "it answers by the nearest of all records"),
 }  # fmt: skip
 # Libraries whose objects are cleaned, or hold nothing of single people.
+# Libraries that are read, but whose trees are not changed.
+_AS_LEARNED = ("lightgbm", "catboost")
 _KNOWN = ("sklearn", "xgboost", "numpy", "scipy", "reticent", "builtins", "functools", "pandas", "collections", "ctypes")  # fmt: skip
 
 
@@ -48,7 +50,12 @@ def note_what_is_left(parts: list[Part], notes: Notes) -> None:
         for what, why in held:
             notes.keep(f"{what} of a {name}", why)
         library = type(thing).__module__.partition(".")[0]
-        if library not in _KNOWN:
+        if library in _AS_LEARNED:
+            notes.keep(
+                f"the trees of a {type(thing).__module__}.{name}",
+                f"reticent does not clean what {library} has learned: thresholds, counts and the ranges of columns stand in it",
+            )
+        elif library not in _KNOWN:
             notes.keep(
                 f"a {type(thing).__module__}.{name}",
                 f"reticent does not know how {library} keeps what it has learned",

@@ -1,14 +1,22 @@
 """Recognise decision trees by the names of their arrays, whatever object they stand in."""
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.product.contents._values import NamedArray, Tree
+from reticent.product.contents._values import CategorySets, NamedArray, Tree
 
-__all__ = ["BOOSTER_TREE", "by_column", "tree_of_booster", "tree_of_nodes"]
+__all__ = [
+    "BOOSTER_TREE",
+    "by_column",
+    "tree_of_booster",
+    "tree_of_nodes",
+    "with_own_columns",
+]
 
 # Keys by which a tree of an XGBoost booster is recognised.
 BOOSTER_TREE = frozenset(
@@ -16,12 +24,18 @@ BOOSTER_TREE = frozenset(
 )
 _TREE = frozenset({"left_child", "right_child", "feature", "threshold"})
 _HISTOGRAM_TREE = frozenset({"left", "right", "feature_idx", "num_threshold"})
+# One of the estimators of a bag in a path, and what may stand between it and the nodes of a tree without changing the columns.
+_MEMBER = re.compile(r"estimators_\[(\d+)\]")
+_BELOW = re.compile(r"(?:\.(?:estimators_|_predictors)(?:\[\d+\])+|\.tree_)*\.nodes")
 # A sum of so many shares may differ from 1 by this much.
 ROUNDING = 1e-6
 
 
 def tree_of_nodes(
-    path: str, nodes: NDArray[Any], values: NDArray[Any] | None
+    path: str,
+    nodes: NDArray[Any],
+    values: NDArray[Any] | None,
+    sets: NDArray[Any] | None = None,
 ) -> Tree | None:
     """Return the tree of scikit-learn that a structured array holds; None if it holds none.
 
@@ -33,6 +47,8 @@ def tree_of_nodes(
         One entry per node.
     values : array or None
         What each node answers, if that stands in an array of its own.
+    sets : array or None
+        Sets of categories that nodes compare, one row of bits per set.
 
     Raises
     ------
@@ -43,7 +59,7 @@ def tree_of_nodes(
     if names >= _TREE and values is not None:
         return _tree(path, nodes, values)
     if names >= _HISTOGRAM_TREE:
-        return _histogram_tree(path, nodes)
+        return _histogram_tree(path, nodes, sets)
     return None
 
 
@@ -74,7 +90,7 @@ def _tree(path: str, nodes: NDArray[Any], values: NDArray[Any]) -> Tree:
     )
 
 
-def _histogram_tree(path: str, nodes: NDArray[Any]) -> Tree:
+def _histogram_tree(path: str, nodes: NDArray[Any], sets: NDArray[Any] | None) -> Tree:
     leaf = _field(nodes, "is_leaf") > 0
     categorical = _field(nodes, "is_categorical") > 0
     return Tree(
@@ -87,7 +103,25 @@ def _histogram_tree(path: str, nodes: NDArray[Any]) -> Tree:
         counts=_field(nodes, "count"),
         values=_field(nodes, "value")[:, None],
         single=False,
+        categories=_category_sets(nodes, ~leaf & categorical, sets),
     )  # fmt: skip
+
+
+def _category_sets(
+    nodes: NDArray[Any], is_set: NDArray[np.bool_], bits: NDArray[Any] | None
+) -> CategorySets | None:
+    """Return the sets that nodes compare, written as rows of 32-bit numbers; None if they cannot be read."""
+    if not is_set.any() or bits is None or bits.ndim != 2 or bits.dtype.kind != "u":
+        return None
+    # The lowest bit of the first number is category 0, on every machine.
+    unpacked = bits.astype("<u4").view(np.uint8)
+    sets = np.unpackbits(unpacked, axis=1, bitorder="little").astype(bool)
+    rows = np.nan_to_num(_field(nodes, "bitset_idx"), nan=-1.0).astype(np.int64)
+    return CategorySets(
+        columns=np.where(is_set, nodes["feature_idx"], -1).astype(np.int64),
+        rows=np.where(is_set, rows, -1),
+        sets=sets,
+    )
 
 
 def tree_of_booster(path: str, content: Mapping[str, Any]) -> Tree:
@@ -128,6 +162,55 @@ def tree_of_booster(path: str, content: Mapping[str, Any]) -> Tree:
         values=np.where(leaf, thresholds, entries("base_weights"))[:, None],
         strict=True,
     )
+
+
+def with_own_columns(
+    trees: list[Tree], arrays: Mapping[str, NDArray[Any]]
+) -> tuple[list[Tree], list[str]]:
+    """Return trees of bags that see some of the columns with the numbers of these columns, and the paths of those that cannot be told.
+
+    A bag of scikit-learn keeps beside ``estimators_[k]`` which columns that one was given, ``estimators_features_[k]``. Where something else
+    stands between the bag and its trees, such as a step that scales, the columns of the trees are those after that step.
+
+    Parameters
+    ----------
+    trees : list of Tree
+        The trees.
+    arrays : mapping of str to array
+        The arrays of the file, by their paths.
+    """
+    mapped, lost = [], []
+    for tree in trees:
+        own = tree
+        for found in reversed(list(_MEMBER.finditer(tree.path))):
+            columns = arrays.get(
+                f"{tree.path[: found.start()]}estimators_features_[{found[1]}]"
+            )
+            if columns is None or _is_all(columns):
+                continue
+            if not _BELOW.fullmatch(tree.path[found.end() :]):
+                lost.append(tree.path)
+                break
+            if columns.ndim != 1 or columns.dtype.kind not in "iu" or own.width > len(columns):  # fmt: skip
+                lost.append(tree.path)
+                break
+            own = _renumbered(own, columns.astype(np.int64))
+        mapped.append(own)
+    return mapped, lost
+
+
+def _is_all(columns: NDArray[Any]) -> bool:
+    return columns.ndim == 1 and np.array_equal(columns, np.arange(len(columns)))
+
+
+def _renumbered(tree: Tree, columns: NDArray[np.int64]) -> Tree:
+    def own(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.where(numbers >= 0, columns[numbers.clip(0)], -1)
+
+    sets = tree.categories
+    if sets is not None:
+        sets = replace(sets, columns=own(sets.columns))
+    return replace(tree, features=own(tree.features), categories=sets)
 
 
 def by_column(trees: list[Tree]) -> list[NamedArray]:

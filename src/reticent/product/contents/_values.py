@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from reticent.errors import InvalidInput
 
 __all__ = [
+    "CategorySets",
     "Contents",
     "NamedArray",
     "NamedTexts",
@@ -111,6 +112,51 @@ class NamedTexts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CategorySets:
+    """Which nodes of a tree compare a set of categories, and which sets.
+
+    Parameters
+    ----------
+    columns : array of int
+        Column that a node compares with a set; -1 in all other nodes.
+    rows : array of int
+        Which of the sets it is; -1 in all other nodes.
+    sets : array of bool, shape (sets, categories)
+        Whether records with a category, by its number, go left; those beyond the last go right.
+    """
+
+    columns: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    sets: NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        used = self.rows[self.columns >= 0]
+        if self.columns.shape != self.rows.shape or (
+            used.size and not 0 <= used.min() <= used.max() < len(self.sets)
+        ):
+            raise InvalidInput(
+                f"the nodes name {used.size} of {len(self.sets)} sets of categories that do not fit them, so no record can be led on."
+            )
+
+    def goes_left(
+        self, nodes: NDArray[np.int64], values: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
+        """Return whether records go left at nodes that compare sets.
+
+        Parameters
+        ----------
+        nodes : array of int
+            The node of each record.
+        values : array of float
+            The record's value in the column of that node.
+        """
+        width = self.sets.shape[1]
+        known = np.isfinite(values) & (values >= 0) & (values < width)
+        code = np.where(known, values, 0).astype(np.int64)
+        return np.asarray(known & self.sets[self.rows[nodes], code])
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tree:
     """A decision tree as arrays with one entry per node; node 0 is the root.
 
@@ -136,6 +182,8 @@ class Tree:
         Whether records go left only if they are below the threshold.
     single : bool
         Whether records are compared in single precision.
+    categories : CategorySets or None
+        What is known of nodes that compare sets of categories; None if there are none, or nothing is known.
 
     Raises
     ------
@@ -154,6 +202,7 @@ class Tree:
     shares: bool = False
     strict: bool = False
     single: bool = True
+    categories: CategorySets | None = None
 
     def __post_init__(self) -> None:
         nodes = len(self.features)
@@ -186,7 +235,19 @@ class Tree:
     @property
     def width(self) -> int:
         """Least number of columns of the records that it compares."""
-        return int(self.features.max(initial=-1)) + 1
+        return int(self.columns.max(initial=-1)) + 1
+
+    @property
+    def columns(self) -> NDArray[np.int64]:
+        """Column that a node compares with a threshold or with a set; -1 if it is not known, and in leaves."""
+        if self.categories is None:
+            return self.features
+        return np.maximum(self.features, self.categories.columns)
+
+    @property
+    def not_followed(self) -> int:
+        """How many nodes have children of which nobody knows who goes where."""
+        return int(((self.left >= 0) & (self.columns < 0)).sum())
 
 
 @dataclass(frozen=True, kw_only=True)

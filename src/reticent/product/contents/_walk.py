@@ -19,12 +19,14 @@ from reticent.product.contents._binary import (
     safetensors_parts,
     ubjson_value,
 )
+from reticent.product.contents._lightgbm import is_lightgbm, lightgbm_parts
 from reticent.product.contents._schema import walk_schema
 from reticent.product.contents._trees import (
     BOOSTER_TREE,
     by_column,
     tree_of_booster,
     tree_of_nodes,
+    with_own_columns,
 )
 from reticent.product.contents._values import (
     Contents,
@@ -80,9 +82,11 @@ class Walk:
         plain = {array.path: array.values for array in self._arrays}
         trees, arrays = list(self._trees), list(self._arrays)
         for path, nodes in self._nodes.items():
-            answers = plain.get(path.removesuffix("nodes") + "values")
+            owner = path.removesuffix("nodes")
+            answers = plain.get(owner + "values")
+            sets = plain.get(owner + "raw_left_cat_bitsets")
             try:
-                tree = tree_of_nodes(path, nodes, answers)
+                tree = tree_of_nodes(path, nodes, answers, sets)
             except (ReticentError, ValueError) as error:
                 self.unread(path, str(error))
                 tree = None
@@ -96,6 +100,12 @@ class Walk:
                 for name in nodes.dtype.names or ()
                 if name not in thresholds
             ]
+        trees, lost = with_own_columns(trees, plain)
+        for path in lost:
+            self.unread(
+                path, "a tree of a bag that sees some columns, after a step in between"
+            )
+        self._note_sets(trees)
         return Contents(
             arrays=(*arrays, *by_column(trees)),
             texts=tuple(self._texts),
@@ -103,6 +113,18 @@ class Walk:
             unread=tuple(self._unread),
             size=size,
         )
+
+    def _note_sets(self, trees: list[Tree]) -> None:
+        """Note nodes that compare sets of categories in a form that is not known, once per place."""
+        nodes: dict[str, int] = {}
+        for tree in trees:
+            if tree.not_followed:
+                nodes[tree.place] = nodes.get(tree.place, 0) + tree.not_followed
+        for place, count in nodes.items():
+            self.unread(
+                place,
+                f"{count:,} nodes of trees compare sets of categories; what stands below them was not followed",
+            )
 
     def unread(self, path: str, why: str) -> None:
         """Note that something could not be read."""
@@ -148,7 +170,9 @@ class Walk:
                 self._long_text(where, text, layer)
 
     def _long_text(self, path: str, text: str, layer: int) -> None:
-        if text.lstrip()[:1] in ("{", "["):
+        if is_lightgbm(text):
+            self._lightgbm(path, text)
+        elif text.lstrip()[:1] in ("{", "["):
             try:
                 self.value(path, json.loads(text), layer=layer)
             except (ValueError, RecursionError):
@@ -163,6 +187,20 @@ class Walk:
             except (ValueError, binascii.Error):
                 return
             self.blob(path, data, layer=layer + 1, encoded=True)
+
+    def _lightgbm(self, path: str, text: str) -> None:
+        try:
+            parts = list(lightgbm_parts(path, text))
+        except (ReticentError, ValueError, KeyError, OverflowError) as error:
+            self.unread(path, f"a model of LightGBM: {_one_line(error)}")
+            return
+        for part in parts:
+            if isinstance(part, Tree):
+                self._trees.append(part)
+                for name, numbers in (("count", part.counts), ("value", part.values)):
+                    self.array(attribute(part.path, name), numbers)
+            else:
+                self._arrays.append(part)
 
     def value(self, path: str, value: Any, *, depth: int = 0, layer: int = 0) -> None:
         """Keep the numbers and texts in a value that JSON or UBJSON can hold."""

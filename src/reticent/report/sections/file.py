@@ -64,7 +64,9 @@ def _words(dossier: Dossier, file: FileEvidence) -> list[str]:
         f"Every record of {file.members:,} members and {file.nonmembers:,} non-members was looked for in it.",
     ]
     if not any(_found(file)):
-        words.append("None was found.")
+        words.append(
+            "None was found. A copy that was encrypted, rotated or mixed with others would not be seen."
+        )
     if file.rare_values:
         words.append(
             f"{file.rare_values:,} different values stand in it that fewer than {file.smallest_group} people share."
