@@ -79,5 +79,5 @@ def test_a_recipe_for_another_number_of_rows_proves_nothing():
     ],
 )
 def test_what_a_file_names_beside_private_networks_is_not_made(text):
-    with pytest.raises(InvalidSpec, match="not (run|done) because a file"):
+    with pytest.raises(InvalidSpec, match=r"not (run|done) because a file"):
         parse_claimed(text)
