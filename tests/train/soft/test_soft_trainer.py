@@ -209,7 +209,8 @@ def test_a_quantity_is_taught_as_others_see_it():
     X = table.features.assign(y=np.arange(len(table)) % 7 + table.features["bmi"])
     people = table_from_frame(X, target="y", quantity=True)
     check_trainer(
-        trainer_of(SoftLabels("sklearn.linear_model.Ridge()", repeats=2)), people
+        trainer_of(SoftLabels("sklearn.linear_model.Ridge()", folds=2, repeats=2)),
+        people,
     )
     with pytest.raises(InvalidSpec, match="only labels of classes can be repaired"):
         trainer_of(RepairedLabels("sklearn.linear_model.Ridge()"))

@@ -129,19 +129,36 @@ def test_weighted_rows_of_logistic_regression_are_the_soft_cross_entropy(classes
 @pytest.mark.parametrize(
     "model",
     [
-        GradientBoostingClassifier(n_estimators=5, min_samples_leaf=4),
+        GradientBoostingClassifier(n_estimators=5),
         HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=15),
         make_pipeline(StandardScaler(), LogisticRegression()),
     ],
     ids=["boosting", "histograms", "pipeline"],
 )
 def test_hard_targets_give_the_classifier_itself(model):
-    """Weighted rows with weights 0 and 1, and leaves that count records and not rows."""
+    """Weighted rows with weights of nearly 0 and 1."""
     table, _ = table_of(2)
     taught = student(model).train_on(table, one_hot(table), seed=1)
     plain = trainer_of(model, preprocess=False).train(table, seed=1)
     apart = taught.predict_proba(table.features) - plain.predict_proba(table.features)
     assert abs(apart).max() < 0.02
+
+
+def test_leaves_count_records_and_not_rows(seed):
+    table, X = table_of(2)
+    targets = soft_targets(table, seed)
+    model = GradientBoostingClassifier(n_estimators=5, min_samples_leaf=4)
+
+    def smallest(fitted):
+        leaves = fitted.apply(X)[:, :, 0].T
+        return min(np.unique(row, return_counts=True)[1].min() for row in leaves)
+
+    taught = student(model).train_on(table, targets, seed=1)
+    assert smallest(taught.estimator) >= 4
+    # The twin: the same rows with the count as it was given, which two records fill.
+    rows, labels = np.tile(X, (2, 1)), np.repeat([0, 1], len(X))
+    twin = model.fit(rows, labels, sample_weight=targets.T.ravel())
+    assert smallest(twin) < 4
 
 
 def test_models_of_a_pool_learn_their_own_targets(seed):
