@@ -138,6 +138,7 @@ def test_the_learned_attack_is_unbiased_on_noise(seed):
         missed += not e.low <= 0.5 <= e.high
     error = np.std(values) / np.sqrt(runs)
     assert abs(np.mean(values) - 0.5) < 4.9 * error
+    # Each run costs half a second, so less than 23 % is not noticed here; audits of the calibration suite play this attack too.
     assert missed <= binom.isf(FALSE_ALARM, runs, 0.05)
 
 

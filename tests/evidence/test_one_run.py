@@ -112,7 +112,7 @@ def audits(mu, canaries, number, rng):
 @pytest.mark.parametrize("epsilon", [0.0, 1.0, 4.0])
 def test_the_bound_seldom_exceeds_the_truth(epsilon, seed):
     mu = 1 / analytic_noise(epsilon, DELTA) if epsilon else 0.0
-    runs = 300
+    runs = 500
     bounds = [
         one_run_lower_bound(scores, coins, level=0.95, delta=DELTA).low
         for scores, coins in audits(mu, 300, runs, stream(seed, f"one/{epsilon}"))
@@ -134,7 +134,7 @@ def flagged(chance, accuracy, canaries, rng):
 def test_canaries_that_are_betrayed_together_do_not_deceive_it(chance, accuracy, seed):
     """The flagged training is exactly mu-Gaussian private at two points of its curve, and more private elsewhere."""
     mu = ndtri(chance * accuracy) - ndtri(chance * (1 - accuracy))
-    truth, runs = gaussian_epsilon(mu, DELTA), 400
+    truth, runs = gaussian_epsilon(mu, DELTA), 500
     rng = stream(seed, f"flagged/{chance}")
     made = [flagged(chance, accuracy, 400, rng) for _ in range(runs)]
     ours = [one_run_lower_bound(s, c, level=0.95, delta=DELTA).low for s, c in made]

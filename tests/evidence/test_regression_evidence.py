@@ -133,9 +133,9 @@ def delta(mean: float):
 
 
 def test_intervals_of_r_squared_hold_the_truth(seed):
-    """Of 1000 intervals at .95 about 50 miss; .06, measured as .053 with 40,000, is granted for 100 records."""
-    count = misses(jackknife(0.0), normal, 0.5, runs=1000, n=100, seed=seed)
-    assert count <= binom.ppf(1 - FALSE_ALARM, 1000, 0.06)
+    """Of 3,000 intervals at .95 about 150 miss; .055, measured as .053 with 40,000, is granted for 100 records, and .076 noticed."""
+    count = misses(jackknife(0.0), normal, 0.5, runs=3000, n=100, seed=seed)
+    assert count <= binom.ppf(1 - FALSE_ALARM, 3000, 0.055)
 
 
 def test_on_heavy_tails_the_jackknife_holds_where_the_delta_method_fails(seed):
@@ -158,7 +158,7 @@ def test_on_heavy_tails_the_jackknife_holds_where_the_delta_method_fails(seed):
 
 
 def test_the_skill_keeps_its_level_on_heavy_tails(seed):
-    """Of 1000 intervals about 45 miss; .06 is granted."""
+    """Of 3,000 intervals about 145 miss; .055 is granted, and .076 would be noticed."""
     rng = stream(seed, "truth")
     f, y = heavy(2_000_000, rng)
     truth = 1 - np.mean(abs(y - f)) / np.mean(abs(y - 1.0))  # the median is 1
@@ -168,8 +168,8 @@ def test_the_skill_keeps_its_level_on_heavy_tails(seed):
         estimate = absolute_skill(f, y, median=1.0, units=units, level=LEVEL)
         return estimate.low, estimate.high
 
-    count = misses(interval, heavy, truth, runs=1000, n=60, seed=seed)
-    assert count <= binom.ppf(1 - FALSE_ALARM, 1000, 0.06)
+    count = misses(interval, heavy, truth, runs=3000, n=60, seed=seed)
+    assert count <= binom.ppf(1 - FALSE_ALARM, 3000, 0.055)
 
 
 def test_records_of_one_person_count_once(seed):

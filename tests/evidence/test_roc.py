@@ -80,7 +80,7 @@ def test_a_rate_below_one_in_n_is_not_resolved_and_says_so():
 def test_the_interval_covers_the_truth(shift, fpr, n, seed):
     truth = 1 - ndtr(ndtri(1 - fpr) - shift)
     rng = stream(seed, f"coverage {shift} {fpr} {n}")
-    runs, level, missed = 600, 0.95, 0
+    runs, level, missed = 1_000, 0.95, 0
     for _ in range(runs):
         e = tpr_at_fpr(
             rng.normal(shift, 1, n), rng.normal(0, 1, n), fpr=fpr, level=level
@@ -107,7 +107,7 @@ def test_twin_clopper_pearson_alone_misses_when_the_threshold_is_estimated(seed)
 def test_coverage_holds_with_ties(seed):
     """Scores on a coarse grid; the truth is that of the attack with ties broken at random."""
     rng = stream(seed, "tied coverage")
-    runs, n, fpr, missed = 500, 300, 0.05, 0
+    runs, n, fpr, missed = 1_000, 300, 0.05, 0
     # Non-members: P(score = 2) = 0.1, members: 0.3; the top block holds the 5 %.
     truth = 0.3 * (fpr / 0.1)
     for _ in range(runs):

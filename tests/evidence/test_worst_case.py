@@ -76,10 +76,10 @@ def test_twin_the_plug_in_leans_upwards(n, delta, seed):
 @pytest.mark.parametrize("delta", [0.0, 0.3, 1.0, 3.0])
 def test_the_interval_covers_the_truth(delta, seed):
     """Where nothing is there, and where members and others hardly overlap."""
-    runs, truth = 120, truth_of(delta)
+    runs, truth = 300, truth_of(delta)  # 12 % would be noticed
     found = shifted(stream(seed, f"coverage {delta}"), delta, 300, runs)
     missed = sum(not w.estimate.low <= truth <= w.estimate.high for w in found)
-    assert missed <= binom.isf(FALSE_ALARM, runs, 0.06)
+    assert missed <= binom.isf(FALSE_ALARM, runs, 0.05)
 
 
 def test_twin_two_halves_are_not_as_good_as_independent_records(seed):
@@ -266,7 +266,7 @@ def test_a_monotone_transformation_changes_nothing(key, transform):
 @pytest.mark.usefixtures("few")
 def test_neighbours_in_two_dimensions_are_right(seed):
     """2 Phi(|delta| / 2) - 1 with |delta| the distance of the means."""
-    rng, n, runs = stream(seed, "plane"), 400, 30
+    rng, n, runs = stream(seed, "plane"), 200, 200
     truth = truth_of(np.sqrt(2))
     found = [
         worst_case_vectors(rng.normal(1, 1, (n, 2)), rng.normal(0, 1, (n, 2)), **ASKED, rng=rng)
@@ -276,13 +276,13 @@ def test_neighbours_in_two_dimensions_are_right(seed):
     error = np.std(values) / np.sqrt(runs)
     assert abs(np.mean(values) - truth) < 0.05 + STRICT * error
     missed = sum(not w.estimate.low <= truth <= w.estimate.high for w in found)
-    assert missed <= binom.isf(FALSE_ALARM, runs, 0.06)
+    assert missed <= binom.isf(FALSE_ALARM, runs, 0.05)  # 14 % would be noticed
 
 
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize(("dimensions", "delta"), [(2, 0.0), (10, 0.5)])
 def test_the_low_end_of_neighbours_does_not_exceed_the_truth(dimensions, delta, seed):
-    rng, n, runs = stream(seed, f"low {dimensions}"), 100, 100
+    rng, n, runs = stream(seed, f"low {dimensions}"), 100, 250
     truth = truth_of(delta * np.sqrt(dimensions))
     found = [
         worst_case_vectors(

@@ -203,7 +203,9 @@ def test_a_product_that_leaks_nothing_is_refused_at_most_one_time_in_twenty(seed
         == Verdict.REFUSE
         for k in range(runs)
     )
-    assert refused <= binom.isf(FALSE_ALARM, runs, 0.05)
+    # Only the limit on privacy stands on the truth, and it has a fifth of the error. So few audits notice no rate below 17 %; the
+    # calibration suite plays more, and at every limit.
+    assert refused <= binom.isf(FALSE_ALARM, runs, 0.01)
 
 
 def test_saved_outputs_give_the_numbers_of_the_full_audit():

@@ -122,7 +122,9 @@ def _ends(
         # Beyond 700 the exponential overflows.
         high = float(ratio * np.exp(min(half, 700.0)))
         method = "jackknife over units, log scale"
-    if min(np.count_nonzero(above), np.count_nonzero(below)) < FEW:
+    fewest = min(np.count_nonzero(above), np.count_nonzero(below))
+    # Of a quantity nearly everybody loses something, and how much tells more than how many.
+    if fewest < FEW and fewest <= count / 2:
         by_counts = _ends_by_counts(above, below, miss)
         low, high = min(low, by_counts[0]), max(high, by_counts[1])
         method += "; exact counts, because few units lose anything"
