@@ -26,6 +26,7 @@ from reticent.account import (
     make_plan,
     trade_off,
 )
+from reticent.account.composed import composed
 from reticent.account.sampled import sampled_loss
 from reticent.account.tradeoff import GRID, fitting
 
@@ -87,7 +88,7 @@ def test_no_probability_is_lost_or_made_and_a_finer_grid_is_tighter(
         whole = loss._pmf_remove._probs.sum() + loss._pmf_remove._infinity_mass
         assert whole == pytest.approx(1, abs=1e-13)
         assert loss._pmf_remove._probs.min() >= 0
-    many = [x.self_compose(50).get_delta_for_epsilon(EPSILONS) for x in (coarse, fine)]
+    many = [composed(x, 50).get_delta_for_epsilon(EPSILONS) for x in (coarse, fine)]
     assert np.all(many[1] <= many[0] + 1e-12)
 
 

@@ -1,6 +1,7 @@
 """The parts of the reader, against naive versions of themselves, and records in every disguise."""
 
 import base64
+import gc
 import io
 import json
 from collections import Counter
@@ -28,6 +29,7 @@ from reticent.attack import (
     SealedTags,
     count_file,
 )
+from reticent.attack.reader import _attack as reader
 from reticent.attack.reader._attack import evidence_of
 from reticent.attack.reader._cells import log_ratio, p_value
 from reticent.attack.reader._columns import (
@@ -479,3 +481,23 @@ def test_empty_and_strange_files_say_nothing(seed):
         assert not score(beside(rows, contents, np.zeros(40)), tags, seed).scores.any()
     without = beside(np.empty((40, 0)), Contents(arrays=tuple(strange)), np.zeros(40))
     assert not score(without, tags, seed).scores.any()
+
+
+def test_a_file_is_read_once_while_it_is_there(monkeypatch):
+    """Counts follow the attack on the same file; another file may get the number of one that is gone."""
+    rows = np.arange(120.0).reshape(60, 2)
+    contents = Contents(arrays=(NamedArray(path="kept", values=rows[:30]),), size=480)
+    file = beside(rows, contents, np.zeros(60))
+    first = evidence_of(file, smallest_group=20)
+    assert first.cells
+    assert evidence_of(file, smallest_group=20) is first
+    assert evidence_of(file, smallest_group=5) is not first
+    kept = len(reader._remembered)
+    del file
+    gc.collect()
+    assert len(reader._remembered) == kept - 2
+    monkeypatch.setattr(reader, "MOST_REMEMBERED", first.nbytes - 1)
+    large = beside(rows, contents, np.zeros(60))
+    assert evidence_of(large, smallest_group=20) is not evidence_of(
+        large, smallest_group=20
+    )

@@ -282,7 +282,7 @@ def auc_by_query(dossier):
     return [a.auc.value for a in dossier.evidence.attacks if a.name != "reader"]
 
 
-def test_a_pool_makes_the_outsider_stronger_and_its_numbers_repeat():
+def test_a_pool_makes_the_outsider_stronger():
     X, y = made(500)
     plain = reticent.audit(RandomForestClassifier(20), X, y, **QUICK)
     pooled = reticent.audit(RandomForestClassifier(20), X, y, **QUICK | {"pool": 8})
@@ -291,10 +291,6 @@ def test_a_pool_makes_the_outsider_stronger_and_its_numbers_repeat():
     # Of the attacks that need no file: it shows more than any query.
     assert max(auc_by_query(pooled)) > max(auc_by_query(plain))
     assert all(control.behaved for control in pooled.controls)
-    again = reticent.audit(
-        RandomForestClassifier(20), X, y, pool=8, rounds=1, workers=2
-    )
-    assert again.privacy == pooled.privacy
 
 
 def test_a_pool_does_not_catch_what_is_not_there():

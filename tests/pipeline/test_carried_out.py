@@ -1,8 +1,10 @@
 """How an audit is carried out changes the time, never a digit; and nothing is kept that is stale."""
 
 import sys
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -49,14 +51,26 @@ def alone(table):
     )
 
 
+@pytest.fixture(scope="module")
+def processes():
+    """Two processes that take seconds to start, for all tests that do not kill one."""
+    workers = Processes(2)
+    yield workers
+    workers.close()
+
+
+@pytest.fixture
+def cluster():
+    workers = Cluster("local", 2)
+    yield workers
+    workers.close()
+
+
 @pytest.mark.parametrize("kind", ["processes", "cluster"])
-def test_the_same_digits_whoever_does_the_work(table, alone, kind):
-    workers = Processes(2) if kind == "processes" else Cluster("local", 2)
-    try:
-        plan = plan_of(DecisionTreeClassifier())
-        result = run_audit(table, plan, run=carried_out_by(workers))
-    finally:
-        workers.close()
+def test_the_same_digits_whoever_does_the_work(table, alone, kind, request):
+    workers = request.getfixturevalue(kind)
+    plan = plan_of(DecisionTreeClassifier())
+    result = run_audit(table, plan, run=carried_out_by(workers))
     assert result.dossier.to_json() == alone.dossier.to_json()
     assert np.array_equal(result.per_record.score, alone.per_record.score)
 
@@ -73,7 +87,9 @@ def test_a_killed_worker_does_not_end_an_audit(table, tmp_path):
     assert result.dossier.privacy == calm.dossier.privacy
 
 
-def test_another_number_of_workers_finds_every_model_of_the_pool_again(table, tmp_path):
+def test_another_number_of_workers_finds_every_model_of_the_pool_again(
+    table, processes, tmp_path
+):
     """Killed after the pool: what was trained alone is found by two, and by a larger pool."""
     kept = Store(folder=tmp_path / "kept")
     told = []
@@ -90,13 +106,8 @@ def test_another_number_of_workers_finds_every_model_of_the_pool_again(table, tm
     chunks = sorted(kept.folder.glob("training_the_pool*"))
     assert len(chunks) == 4
     before = [chunk.stat().st_mtime_ns for chunk in chunks]
-    workers = Processes(2)
-    try:
-        again = replace(carried_out_by(workers), store=kept)
-        larger = plan_of(DecisionTreeClassifier(), pool=6)
-        run_audit(table, larger, run=again)
-    finally:
-        workers.close()
+    again = replace(carried_out_by(processes), store=kept)
+    run_audit(table, plan_of(DecisionTreeClassifier(), pool=6), run=again)
     assert [chunk.stat().st_mtime_ns for chunk in chunks] == before
     assert len(list(kept.folder.glob("training_the_pool*"))) == 6
 
@@ -115,22 +126,25 @@ def test_what_cannot_be_hashed_is_not_kept_and_the_audit_says_so(table, tmp_path
     assert {p.name.split("-")[0] for p in kept.folder.glob("*.stage")} == {"blind"}
 
 
+SLEPT = [0.0]  # seconds, on the clock of the test
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sleeper:
-    """An attack that takes its time: a hundredth of a second per record."""
+    """An attack that takes five minutes, by a clock that it moves on."""
 
     name: str = "sleeper"
     needs: ClassVar[frozenset[Need]] = frozenset({Need.ANSWERS})
 
     def score(self, challenge, *, knowledge, rng):
-        import time
-
-        time.sleep(0.01 * len(challenge))
+        SLEPT[0] += 300.0
         return Scores(values=np.zeros(len(challenge)))
 
 
-def test_an_attack_that_would_end_too_late_is_skipped_and_counts(table):
-    """Two seconds on each of three products do not fit into what is left of a minute and a bit."""
+def test_an_attack_that_would_end_too_late_is_skipped_and_counts(table, monkeypatch):
+    """Five minutes on each of three products do not fit into ten, which are ample for all the rest, on busy machines too."""
+    moved_on = SimpleNamespace(perf_counter=lambda: time.perf_counter() + SLEPT[0])
+    monkeypatch.setattr("reticent.pipeline._score.time", moved_on)
     policy = replace(read_policy("default"), required_attacks={"any": ("loss",)})
     plan = plan_of(
         DecisionTreeClassifier(max_depth=1),
@@ -139,7 +153,7 @@ def test_an_attack_that_would_end_too_late_is_skipped_and_counts(table):
         policy=policy,
         attacks=(Loss(), Sleeper()),
     )
-    late = run_audit(table, plan, run=carried_out_by(Serial(), deadline=0.06)).dossier
+    late = run_audit(table, plan, run=carried_out_by(Serial(), deadline=10.0)).dossier
     assert [attack.name for attack in late.evidence.attacks] == ["loss"]
     (skipped,) = late.evidence.skipped
     assert skipped.name == "sleeper"
@@ -150,14 +164,10 @@ def test_an_attack_that_would_end_too_late_is_skipped_and_counts(table):
     assert ample.evidence.skipped == ()
 
 
-def test_little_memory_changes_no_digit(table, alone):
+def test_little_memory_changes_no_digit(table, alone, processes):
     """Copies for two processes would not fit: one process does the attacks."""
-    workers = Processes(2)
-    try:
-        run = carried_out_by(workers, memory=1.5e-4)
-        result = run_audit(table, plan_of(DecisionTreeClassifier()), run=run)
-    finally:
-        workers.close()
+    run = carried_out_by(processes, memory=1.5e-4)
+    result = run_audit(table, plan_of(DecisionTreeClassifier()), run=run)
     assert result.dossier.to_json() == alone.dossier.to_json()
 
 

@@ -1,5 +1,6 @@
 """The attack of whoever holds the file: look for every record in it."""
 
+import weakref
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -24,6 +25,9 @@ __all__ = ["Evidence", "Reader", "evidence_of"]
 SMALL = Boosting(steps=60, rate=0.08, leaves=8, leaf_share=0.01, leaf_rows=10)
 # Records to learn from; more change nothing that eleven numbers could show.
 MOST_ROWS = 40_000
+# Bytes of what is remembered of one file: an audit attacks a file and then counts what it holds, and looking for every record
+# is half of the time of an audit of a forest. More would count against the memory that an audit may use.
+MOST_REMEMBERED = 50_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +126,12 @@ class Evidence:
     trees: tuple[TreeEvidence, ...]
     records: int
 
+    @property
+    def nbytes(self) -> int:
+        """Size of its arrays."""
+        cells = (c.categories.nbytes + c.found.nbytes for c in self.cells)
+        return sum(cells) + sum(entry.inputs.nbytes for entry in self.trees)
+
 
 def evidence_of(file: OpenedFile, *, smallest_group: int) -> Evidence:
     """Return everything that a file says about the records beside it.
@@ -133,6 +143,21 @@ def evidence_of(file: OpenedFile, *, smallest_group: int) -> Evidence:
     smallest_group : int
         A value that as many people share is nobody's own.
     """
+    key = (id(file), smallest_group)
+    if key in _remembered:
+        return _remembered[key]
+    evidence = _looked_for(file, smallest_group)
+    if evidence.nbytes <= MOST_REMEMBERED:
+        _remembered[key] = evidence
+        # The number of an object is given to another one after its end.
+        weakref.finalize(file, _remembered.pop, key, None)
+    return evidence
+
+
+_remembered: dict[tuple[int, int], Evidence] = {}
+
+
+def _looked_for(file: OpenedFile, smallest_group: int) -> Evidence:
     # The numbers are a stranger's. What overflows is no record, and needs no warning.
     with np.errstate(all="ignore"):
         rows, copies = row_cells(file)
