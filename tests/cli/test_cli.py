@@ -369,6 +369,11 @@ def unfinished(killed, tmp_path):
     return Path(shutil.copytree(killed, tmp_path, dirs_exist_ok=True))
 
 
+# The product and its control, then eight rounds of three regimes with two trainings each: also where rounds could share a model, the
+# first ones check that training again gives it.
+ALL_TRAININGS = 2 + 3 * 8 * 2
+
+
 def fits(folder):
     log = folder / "fits"
     return len(log.read_text()) if log.exists() else 0
@@ -409,7 +414,7 @@ def test_change_of_the_users_code_is_not_answered_from_kept_stages(unfinished):
         module.write("\n# changed\n")
     before = fits(unfinished)
     assert run(*SLOW, cwd=unfinished).returncode == 3
-    assert fits(unfinished) - before == 2 + 8 + 16 + 16  # everything anew
+    assert fits(unfinished) - before == ALL_TRAININGS  # everything anew
 
 
 HELPED_SLOW = """
@@ -431,15 +436,14 @@ def test_change_of_a_module_that_the_users_code_imports_is_not_answered_from_kep
     stop_when(folder, "insider-replica", signal.SIGKILL)
     before = fits(folder)
     (folder / "helper.py").write_text("STRENGTH = 1e-6\n")
-    # So strongly regularised, the product is no better than a constant answer, and refused for it.
-    assert run(*SLOW, cwd=folder).returncode == 1
-    assert fits(folder) - before == 2 + 8 + 16 + 16  # everything anew
+    status = run(*SLOW, cwd=folder).returncode
+    assert fits(folder) - before == ALL_TRAININGS  # everything anew
     other = json.loads((folder / "o" / "dossier.json").read_text())
     fresh = folder / "fresh"
     fresh.mkdir()
     for name in ("good.csv", "mine.py", "helper.py"):
         (fresh / name).write_bytes((folder / name).read_bytes())
-    run(*SLOW, cwd=fresh)
+    assert run(*SLOW, cwd=fresh).returncode == status
     again = json.loads((fresh / "o" / "dossier.json").read_text())
     assert other["privacy"] == again["privacy"]
 
@@ -459,4 +463,4 @@ def test_damaged_stage_is_made_again_with_a_warning(unfinished, damage):
     assert len(warned) == 1
     assert warned[0].startswith("warning: ")
     # The others are not: what the insider had retrained was found in the copy as well.
-    assert fits(unfinished) - before < 2 + 8 + 16 + 16
+    assert fits(unfinished) - before < ALL_TRAININGS

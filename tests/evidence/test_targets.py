@@ -50,7 +50,7 @@ def test_weights_count_as_copies(rows):
     copied = np.repeat(mask, weights)
     assume(copied.any() and not copied.all())
     order = -np.repeat(np.arange(len(mask)), weights)
-    (made,) = targets._rates(weights[None].astype(float), mask, [0.3])
+    (made,) = targets.rates_of_draws(weights[None].astype(float), mask, [0.3])
     # Copies of one record have one tag, so their order does not count.
     assert made[0] == pytest.approx(roc_auc_score(copied, order))
 
