@@ -26,6 +26,7 @@ MODULES = (
     "reticent.evidence.measures",
     "reticent.attack",
     "reticent.attack.reader",
+    "reticent.attack.blind",
     "reticent.attack.regression",
     "reticent.train",
     "reticent.train.private",

@@ -83,4 +83,6 @@ save_product(folder, product, provenance)
 watched = report_observed(observer, claim, neighbour="the first record")
 save_identification(watched, folder)  # beside the product, so that its audit shows it
 print(refuted_sentence(watched.epsilons))
+for check in watched.departures:
+    print(f"- not true: {check.asked}; found: {check.found}")
 print(f"saved; audit it with: reticent audit --product {folder}")

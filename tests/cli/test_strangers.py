@@ -532,20 +532,28 @@ def test_a_policy_is_text(folder):
     check(run("policy", "policy.toml", folder=folder), folder)
 
 
+TREES = [
+    word
+    for depth in (1, 2)
+    for word in ("--trainer", f"sklearn.tree.DecisionTreeClassifier(max_depth={depth})")
+]
+
+
 def test_commands_that_read_no_product_import_nothing_of_the_folder(folder):
-    """`train` and `plan` read a table and a domain; the folder they are typed in may hold anything."""
+    """`train`, `plan` and `compare` read a table and a domain; the folder they are typed in may hold anything."""
     (folder / "domain.toml").write_text("evil = 'evil:make'\n")
     for command, statuses in (
         (["plan", "--rows", "1000", "--batch", "50", "--epochs", "2", "--belief", "0.9"], (0,)),
         (["train", *TABLE, "--belief", "0.9", "--domain", "domain.toml"], (2,)),
         (["key", "key"], (0, 2)),
+        (["compare", *TABLE, "--models", "4", "--workers", "1", *TREES], (0, 1, 3)),
     ):  # fmt: skip
         check(run(*command, folder=folder), folder, statuses=statuses)
 
 
 def test_every_command_was_walked():
     """A command that is added must be given hostile files here as well."""
-    walked = {"audit", "plan", "train", "identify", "report", "policy", "verify", "key", "sign", "clean"}  # fmt: skip
+    walked = {"audit", "plan", "train", "identify", "report", "policy", "verify", "key", "sign", "clean", "compare"}  # fmt: skip
     assert {command.name for command in app.registered_commands} == walked
 
 

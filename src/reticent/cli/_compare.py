@@ -35,7 +35,8 @@ def run(options: CompareOptions) -> int:
         raise InvalidInput(
             "--around asks for a usual set of defences, and --trainer names other ones; give one of the two."
         )
-    find_own_modules()
+    if named or options.around is not None:
+        find_own_modules()
     around = None if options.around is None else parse_trainer(options.around)
     first = around if not named else parse_trainer(named[0])
     table = read_subject(options.subject, quantity=first is not None and first.quantity)

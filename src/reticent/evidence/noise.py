@@ -6,8 +6,8 @@ deviation, n such numbers determine k to about :math:`1/\sqrt{2n}`: the sum of t
 :math:`\chi^2_n`. An upper limit on k is a lower limit on :math:`\mu`, the distance over the deviation, and so on
 epsilon. Counting how often the adversary is right needs thousands of runs for the same bound; this needs a few dozen.
 
-The method assumes that the noise is normal, which :func:`normality` tests, that it is independent between steps, and that
-the record takes part as stated. Where these assumptions are in doubt, count how often the adversary is right
+The method assumes that the noise is normal, independent between steps, the same in all directions, and that
+the record takes part as stated: :func:`normality` tests the first along one direction, :func:`~reticent.evidence.check_training` all of them. Where these assumptions are in doubt, count how often the adversary is right
 (:mod:`reticent.evidence.two_sided`), which needs none of them.
 
 References

@@ -105,7 +105,7 @@ def kept_places(
     >>> kept_places([3, 1], 10)
     (array([0, 0, 0, 1]), array([0, 1, 2, 0]))
     >>> kept_places([100, 1], 8)[1]
-    array([ 0,  1,  2,  3, 27, 51, 75, 99,  0])
+    array([ 0,  1,  2,  3,  4, 36, 67, 99,  0])
     """
     total = sum(sizes)
     tensors, places = [], []

@@ -32,6 +32,7 @@ from reticent.report.summary import aside_warning, insider_warning, summarise
 from reticent.report.svg import Axis, Plot
 from reticent.report.text import print_report, render_short, render_text
 from reticent.report.train_text import TrainingSummary, print_training
+from reticent.report.words import epsilon_words
 
 __all__ = [
     "COMPARISON_FILE",
@@ -53,6 +54,7 @@ __all__ = [
     "aside_warning",
     "comparison_json",
     "dossier_schema",
+    "epsilon_words",
     "identification_json",
     "insider_warning",
     "is_signed_by",
