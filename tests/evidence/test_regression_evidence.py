@@ -278,8 +278,7 @@ def test_the_training_mean_itself_explains_nothing():
     constant = r_squared(
         np.full(20, 9.0), y, mean=9.0, units=np.arange(20), level=LEVEL
     )
-    # The interval allows for errors that 20 people do not show.
-    assert constant.low < constant.value == pytest.approx(0) < constant.high
+    assert (constant.low, constant.value, constant.high) == pytest.approx((0, 0, 0))
 
 
 def test_all_error_in_one_unit_and_one_unit_that_varies():
