@@ -1,11 +1,18 @@
 """What to do next: commands that can be run, and nothing promised that was not tried."""
 
 import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import norm
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
+import made
+
+from reticent.evidence import privacy_from_accuracy
 from reticent.pipeline import AuditPlan
 from reticent.pipeline._advice import (
     advantage_that_keeps,
@@ -117,3 +124,42 @@ def test_in_python_the_step_is_a_call():
         in (remedies(asked)[0])
     )
     assert len(remedies(asked)) == 1  # no command of the command line
+
+
+def found(*attacks):
+    """Return the evidence of a dossier, with attacks of these families and accuracies in place of its own."""
+    evidence = made.full().evidence
+    model = evidence.attacks[0]
+
+    def attack(name, family, auc):
+        accuracy = replace(model.auc, value=auc, low=auc, high=auc)
+        return replace(
+            model,
+            name=name,
+            family=family,
+            auc=accuracy,
+            privacy=privacy_from_accuracy(accuracy),
+        )
+
+    return replace(evidence, attacks=tuple(attack(*each) for each in attacks))
+
+
+READ = ("reader", "reads the file", 0.95)
+QUERIED = ("combined_pool", "trains others", 0.8)
+
+
+def test_what_is_done_about_a_file_comes_first_if_nothing_shows_more():
+    clean, queries, *others = remedies(plan(), found(READ, QUERIED))
+    command = shlex.split(clean.partition("is left: ")[2])
+    assert command[:2] == ["reticent", "audit"]
+    assert command[-2:] == ["--save-product", "cleaned-product"]
+    assert "(combined pool) has a privacy score of 0.40" in queries
+    assert tuple(others) == remedies(plan())
+
+
+def test_a_file_that_was_cleaned_or_shows_less_than_answers_is_not_cleaned_again():
+    steps = remedies(plan(cleaned=True), found(READ, QUERIED))
+    assert "--save-product" not in str(steps)
+    assert "queries only" in steps[0]
+    louder = ("lira", "trains others", 0.99)
+    assert remedies(plan(), found(READ, louder)) == remedies(plan())

@@ -148,9 +148,9 @@ def check_groups(split: Split, *, smallest_group: int) -> list[Finding]:
             name="small_group",
             severity=Severity.WARNING,
             text=(
-                f"{small} of {len(names)} groups have fewer than {smallest_group} people among members or "
-                "non-members and are not shown by themselves: nothing is known about their risk; merge groups or "
-                "bring more records."
+                f"{small} of {len(names)} groups {'has' if small == 1 else 'have'} fewer than {smallest_group} people among members or "
+                f"non-members and {'is' if small == 1 else 'are'} not shown by {'itself' if small == 1 else 'themselves'}: nothing is known "
+                f"about {'its' if small == 1 else 'their'} risk; merge groups or bring more records."
             ),
         )
     ]

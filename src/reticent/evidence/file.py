@@ -1,5 +1,6 @@
 """What the file of a product contains, in counts: no record and no value stands in them."""
 
+import math
 from dataclasses import dataclass
 
 from reticent.evidence._estimate import Estimate
@@ -94,15 +95,19 @@ def found_beyond_chance(
     --------
     >>> place = FoundInFile(place="_fit_X", stage="records", members=600, nonmembers=0)
     >>> print(found_beyond_chance(place, members=600, nonmembers=600, level=0.95))
-    600 [591.27, 600]
+    600 [591, 600]
     """
     each = (1 + level) / 2  # two intervals hold together
     inside = clopper_pearson(at.members, members, level=each)
     outside = clopper_pearson(at.nonmembers, nonmembers, level=each)
+    value = max(0.0, members * (inside.value - outside.value))
+    low = max(0.0, members * (inside.low - outside.high))
+    high = max(0.0, members * (inside.high - outside.low))
     return Estimate(
-        value=max(0.0, members * (inside.value - outside.value)),
-        low=max(0.0, members * (inside.low - outside.high)),
-        high=max(0.0, members * (inside.high - outside.low)),
+        value=value,
+        # Whole people, rounded outwards; a low end below one person is kept, because it is more than nobody.
+        low=float(math.floor(low)) if low >= 1 else low,
+        high=float(math.ceil(high)),
         level=level,
         method="difference of two exact intervals",
     )

@@ -12,6 +12,7 @@ from scipy.stats import norm
 
 from reticent.attack import Need
 from reticent.audits import Kind
+from reticent.evidence import Evidence, strongest
 from reticent.pipeline._plan import INSIDER_ATTACK, AuditPlan
 from reticent.policy import Gap, Policy
 from reticent.train import remedies_of_parameters
@@ -21,7 +22,8 @@ __all__ = ["gap_of_missing", "plain_gap", "remedies", "unneeded"]
 POOL_ENOUGH = 8  # models, as the audit trains by default
 # Options that belong to the table, which `reticent train` knows as well.
 TABLE_OPTIONS = ("--target", "--unit", "--part", "--schema", "--drop")
-PRIVATE_FOLDER = "private-product"
+PRIVATE_FOLDER, CLEANED_FOLDER = "private-product", "cleaned-product"
+FILE_FAMILY = "reads the file"  # of attacks, as the evidence calls it
 
 
 def gap_of_missing(plan: AuditPlan, attack: str) -> Gap:
@@ -74,15 +76,17 @@ def unneeded(policy: Policy, kind: Kind, attack: str) -> bool:
     return policy.queries_only and Need.FILE in needs.get(attack, ())
 
 
-def remedies(plan: AuditPlan) -> tuple[str, ...]:
+def remedies(plan: AuditPlan, evidence: Evidence | None = None) -> tuple[str, ...]:
     """Return what could help a product that was refused for what it reveals, in sentences that end in commands.
 
     Parameters
     ----------
     plan : AuditPlan
         The audit.
+    evidence : Evidence, optional
+        What was found; if nothing shows more than the file, what could be done about it comes first.
     """
-    steps = []
+    steps = [] if evidence is None else _file_steps(plan, evidence)
     if plan.trainer is not None:
         for remedy in remedies_of_parameters(
             plan.trainer.parameters(), plan.trainer.recipe
@@ -107,6 +111,30 @@ def _compared(plan: AuditPlan) -> str:
     table = _table_arguments(plan.arguments)
     command = ["reticent", "compare", *table, "--around", plan.trainer.recipe]
     return f"Which of these, and what else, would keep the limits at what price: {shlex.join(command)}"
+
+
+def _file_steps(plan: AuditPlan, evidence: Evidence) -> list[str]:
+    """Return what could be done if whoever reads the file learns most."""
+    if strongest(evidence.attacks).family != FILE_FAMILY:
+        return []
+    steps = []
+    if plan.trainer is not None and plan.product is None and not plan.cleaned:
+        how = (
+            _again(plan, "save-product", CLEANED_FOLDER)
+            if plan.arguments
+            else "reticent.clean"
+        )
+        steps.append(
+            f"Possible, not tried: take out of the file what no answer needs, and audit what is left: {how}"
+        )
+    others = [a for a in evidence.attacks if a.family not in (FILE_FAMILY, "looks inside")]  # fmt: skip
+    if others:
+        best = strongest(others)
+        steps.append(
+            'Possible: release answers to queries only, and write release = "queries" into the policy; the best attack that needs no more '
+            f"({best.name.replace('_', ' ')}) has a privacy score of {best.privacy}."
+        )
+    return steps
 
 
 def _private(plan: AuditPlan) -> str:

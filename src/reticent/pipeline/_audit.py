@@ -264,7 +264,7 @@ def _dossier(
         gaps=gaps_of(
             policy, plan.kind, evidence, missing=partial(gap_of_missing, plan)
         ),
-        remedies=remedies(plan),
+        remedies=remedies(plan, evidence),
     )
     return Dossier(
         kind=plan.kind.name,

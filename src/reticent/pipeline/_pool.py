@@ -117,11 +117,15 @@ class PoolSize:
     def sentence(self) -> str:
         """Return what pools would take here and which one is trained."""
         sizes = "; ".join(
-            f"{f.models} models {f.seconds:.0f} s, {f.gigabytes:.2g} GB"
+            f"{f.models} models {f.seconds:.0f} s, {_gigabytes(f.gigabytes)}"
             for f in self.forecasts
         )
         bound = " --minutes sets another bound." if self.forecasts else ""
         return f"A pool would take about: {sizes}. {self.models or 'No'} models are trained.{bound}"
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size:.2g} GB" if size >= 0.01 else "less than 0.01 GB"
 
 
 def choose_pool(case: Case, answers: Answers, run: Run) -> PoolSize:

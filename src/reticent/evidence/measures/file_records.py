@@ -17,7 +17,7 @@ class FileRecords(Measure):
     """Members whose record, or a value that few people share, stands in the file, beyond what coincidence explains."""
 
     name = "file_records"
-    label = "members readable in the file"
+    label = "members readable in the file (low end counts)"
     better = "lower"
     has_interval = False
     bounds = (0.0, float("inf"))

@@ -57,13 +57,17 @@ def _words(dossier: Dossier, file: FileEvidence) -> list[str]:
     density = (
         "no numbers"
         if not file.parameters
-        else f"{file.parameters:,} numbers, {_rate(per)} for each"
+        else f"{file.parameters:,} numbers, {_rate(per)}"
     )
     words = [
         f"The file has {file.size:,} bytes and {density}.",
         f"Every record of {file.members:,} members and {file.nonmembers:,} non-members was looked for in it.",
     ]
-    if not any(_found(file)):
+    if any(_found(file)):
+        words.append(
+            "The product never saw the non-members, so those of them that are found are coincidences, and as many of the members may be."
+        )
+    else:
         words.append(
             "None was found. A copy that was encrypted, rotated or mixed with others would not be seen."
         )
@@ -87,9 +91,9 @@ def _words(dossier: Dossier, file: FileEvidence) -> list[str]:
 
 
 def _rate(per: float) -> str:
-    if per >= 1:
-        return f"{per:,.0f} members" if per >= 1.5 else "one member"
-    return f"{per:.2g} members"
+    if per >= 1.5:
+        return f"one for every {per:,.0f} members"
+    return "one for each member" if per > 2 / 3 else f"{1 / per:,.0f} for each member"
 
 
 def _found(file: FileEvidence) -> Iterator[tuple[str, FoundInFile]]:
