@@ -25,6 +25,7 @@ MODULES = (
     "reticent.evidence",
     "reticent.evidence.measures",
     "reticent.attack",
+    "reticent.attack.blind",
     "reticent.attack.reader",
     "reticent.attack.blind",
     "reticent.attack.regression",

@@ -25,6 +25,7 @@ MOST_CLASSES = (
     50  # whose probabilities are predicted; rarer classes count as the last one
 )
 MOST_PREDICTORS = 400  # properties from which the target is predicted: a second of time at 40,000 records
+FIT = "how the target fits the other columns"
 STEPS = 40  # of the bisection for the share of wrong classes: twelve digits
 
 
@@ -118,45 +119,53 @@ def describe(people: People, *, rng: np.random.Generator) -> Properties:
     room = max(MOST_FURTHER_CELLS // len(people) - atoms.shape[1] - 1, 0)
     room = min(room, MOST_PROPERTIES)
     features, feature_owners = atoms[:, ~of_target], owners[~of_target]
-    curved, curved_owners = _squares(features, feature_owners)
+    curved, curved_owners = _squares(features[:, :room], feature_owners[:room])
     pairs, pair_owners = _products(features, feature_owners, rng, room // 2)
-    predictors = np.hstack([features, curved, pairs])[:, :MOST_PREDICTORS]
-    fit, wrong, unexplained = _fit(people, predictors)
+    fit, wrong, unexplained = _fit(people, np.hstack([features, curved, pairs]))
     own, own_owners = _squares(atoms[:, of_target], owners[of_target])
-    blocks: list[tuple[Array, list[str]]] = [
-        (atoms, [people.names[j] for j in owners]),
-        (curved, [f"the spread of {people.names[j]}" for j in curved_owners]),
-        (own, [f"the spread of {people.names[j]}" for j in own_owners]),
-    ]
-    by_feature = [people.names[j] for j in feature_owners]
-    for column, words in [
-        (fit, "how the target fits the other columns"),
-        *((c, "the target") for c in atoms[:, of_target].T),
-    ]:
-        names = [f"{words} and {name} together" for name in by_feature]
-        blocks.append((features * column[:, None], names))
+    further = _Further(people=people, room=room)
+    further.add(curved, [f"the spread of {people.names[j]}" for j in curved_owners])
+    further.add(own, [f"the spread of {people.names[j]}" for j in own_owners])
     if wrong is None:
-        blocks.append((fit[:, None] ** 2, ["the spread of the target, given the rest"]))
-    blocks.append(
-        (
-            pairs,
-            [
-                f"{people.names[i]} and {people.names[j]} together"
-                for i, j in pair_owners
-            ],
-        )
+        further.add(fit[:, None] ** 2, ["the spread of the target, given the rest"])
+    further.add_products(features, feature_owners, fit, FIT)
+    for column in atoms[:, of_target].T:
+        further.add_products(features, feature_owners, column, "the target")
+    further.add(
+        pairs,
+        [f"{people.names[i]} and {people.names[j]} together" for i, j in pair_owners],
     )
-    values = np.hstack([block for block, _ in blocks])
-    names = [name for _, words in blocks for name in words]
-    kept = _standardised(values[:, : atoms.shape[1] + room])
-    values, names = kept[0], [names[j] for j in np.flatnonzero(kept[1])]
     return Properties(
-        values=np.hstack([values, fit[:, None]]),
-        names=(*names, "how the target fits the other columns"),
+        values=np.hstack([atoms, *further.blocks, fit[:, None]]),
+        names=(*(people.names[j] for j in owners), *further.names, FIT),
         fit=fit,
         wrong=wrong,
         unexplained=unexplained,
     )
+
+
+class _Further:
+    """Properties beside the columns, as many as there is room for."""
+
+    def __init__(self, *, people: People, room: int) -> None:
+        self.people, self.room = people, room
+        self.blocks: list[Array] = []
+        self.names: list[str] = []
+
+    def add(self, values: Array, names: list[str]) -> None:
+        """Add properties until the room is used up."""
+        standardised, kept = _standardised(values[:, : self.room])
+        self.blocks.append(standardised)
+        self.names += [names[j] for j in np.flatnonzero(kept)]
+        self.room -= standardised.shape[1]
+
+    def add_products(
+        self, features: Array, owners: NDArray[np.int64], column: Array, words: str
+    ) -> None:
+        """Add products of columns with something of the target."""
+        few = features[:, : self.room]
+        names = [f"{words} and {self.people.names[j]} together" for j in owners]
+        self.add(few * column[:, None], names)
 
 
 def ridge(inputs: Array, answers: Array, asked: Array, *, penalty: float) -> Array:
@@ -276,12 +285,13 @@ def _fit(people: People, predictors: Array) -> tuple[Array, Wrong | None, float]
     predicted = np.empty_like(answers)
     for k in range(FOLDS):
         learn, asked = people.fold != k, people.fold == k
+        columns = _most_telling(predictors[learn], answers[learn])
         # Coefficients of a target with variance 1 that is spread over all inputs have a variance of one by their number.
         predicted[asked] = ridge(
-            predictors[learn],
+            predictors[np.ix_(learn, columns)],
             answers[learn],
-            predictors[asked],
-            penalty=max(predictors.shape[1], 1),
+            predictors[np.ix_(asked, columns)],
+            penalty=max(len(columns), 1),
         )
     if not people.categorical[-1]:
         rest = answers[:, 0] - predicted[:, 0]
@@ -296,6 +306,12 @@ def _fit(people: People, predictors: Array) -> tuple[Array, Wrong | None, float]
         wrong=(float(wrong.mean()), float(squares.mean())),
     )
     return _unit(given), moments, 0.0
+
+
+def _most_telling(inputs: Array, answers: Array) -> NDArray[np.int64]:
+    """Return the columns that correlate most with an answer, as many as are learned from."""
+    strength = np.abs(inputs.T @ (answers - answers.mean(axis=0))).max(axis=1)
+    return np.sort(np.argsort(-strength, kind="stable")[:MOST_PREDICTORS])
 
 
 def _unit(values: Array) -> Array:
