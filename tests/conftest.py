@@ -8,8 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parents[1]
+
+# No test asserts a time: a busy machine is no fault of the code.
+settings.register_profile(
+    "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session", autouse=True)

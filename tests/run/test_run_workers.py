@@ -255,6 +255,8 @@ def test_an_interruption_leaves_nothing_behind(tmp_path):
     sys.path.insert(0, {str(Path(__file__).parent)!r})
     import run_jobs
     from reticent.run import Processes
+    # A shell that started the tests in the background made its children deaf to SIGINT.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     def job(shared, item):
         time.sleep(30 if item else 0)
     try:
