@@ -26,7 +26,9 @@ NEVER = """- the best of several runs that is released, or a loss or an earlier 
 def write_page(results):
     flaws, own = results["flaws"], results["own"]
     correct = results["correct"]["correct"]
-    minutes = sum(results["seconds"].values()) / 60
+    kinds = ("flaws", "correct", "own")
+    minutes = sum(f["seconds"] for kind in kinds for f in results[kind].values()) / 60
+    audits = next(iter(flaws.values()))["audits"]
     named = "\n".join(_row(flaw, flaws[flaw.name]) for flaw in NAMED)
     chosen = "\n".join(_row(flaw, flaws[flaw.name]) for flaw in CHOSEN)
     unseen = "\n".join(
@@ -44,7 +46,7 @@ def write_page(results):
         f"""# Planted flaws: what an observer catches
 
 Made by `python experiments/planted_flaws/run.py` ({minutes:.0f} CPU minutes). Each flaw is planted for real into a small training by Opacus (115 parameters, 222 records, {results["steps"]} steps, sampling rate 0.2, noise 1), which goes on
-stating what it stated before. An audit watches {results["trainings"]} trainings, one with the record and one without it. The number of audits of a flaw, {results["audits"]}, was fixed before any of them, and so was the check that should find it. *Power* is the share of audits that are stopped at the usual 95 %, with a 95 % interval (Clopper-Pearson).
+stating what it stated before. An audit watches {results["trainings"]} trainings, one with the record and one without it. The number of audits of a flaw, {audits}, was fixed before any of them, and so was the check that should find it. *Power* is the share of audits that are stopped at the usual 95 %, with a 95 % interval (Clopper-Pearson).
 The checks of one audit share a fiftieth of its error: a correct training is stopped with a chance of at most 0.1 %.
 
 **Correct trainings:** {correct["stopped"]} of {correct["audits"]} audits were stopped, {_percent(alarms)}. {_alarms(correct)}

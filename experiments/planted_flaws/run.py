@@ -1,9 +1,10 @@
 """Plant every flaw into an Opacus training, watch it, and count how often it stops the audit; count false alarms of correct trainings, too.
 
-python experiments/planted_flaws/run.py: about ten minutes; results.json, then page.py writes the page. What is in results.json is not run again. The number of
-audits is fixed here, before any of them.
+python experiments/planted_flaws/run.py: about ten minutes; results.json, then page.py writes the page. `--part 0 --parts 2` and `--part 1 --parts 2` share the
+work between two processes. The number of audits is fixed here, before any of them.
 """
 
+import argparse
 import json
 import time
 from collections import Counter
@@ -29,9 +30,10 @@ from reticent.train import SGD, PrivateNetwork, PrivateNetworkTrainer
 from reticent.train.private import Clip, PerLayer
 
 HERE = Path(__file__).parent
-AUDITS, CORRECT = 20, 200  # audits of each flaw, and of correct trainings
+PIECES = HERE / "pieces"  # finished ones; not part of the repository
+AUDITS, CORRECT = 15, 100  # audits of each flaw, and of correct trainings
 TRAININGS = 2  # of an audit by Opacus: one with the record, one without it
-OWN_AUDITS, OWN_TRAININGS, NORM = 10, 4, 0.1
+OWN_AUDITS, OWN_TRAININGS, NORM = 5, 4, 0.1
 
 
 def by_opacus(plant, audits, first):
@@ -149,34 +151,47 @@ def by_reticent(clipping, members, audits):
     }
 
 
+def pieces(members):
+    """Return what there is to run: kind, name and how."""
+    for number, flaw in enumerate(FLAWS):
+        first = 1_000 * (number + 1)
+        yield "flaws", flaw.name, partial(by_opacus, flaw.plant, AUDITS, first)
+    yield "correct", "correct", partial(by_opacus, None, CORRECT, 100_000)
+    for name, clipping in {"correct": Clip(norm=NORM), **OWN}.items():
+        yield "own", name, partial(by_reticent, clipping, members, OWN_AUDITS)
+
+
 def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--part", type=int, default=0)
+    parser.add_argument("--parts", type=int, default=1)
+    options = parser.parse_args()
     torch.set_num_threads(1)
-    members = divide(builtin_table(), seed=0).defender
-    file = HERE / "results.json"
-    results = json.loads(file.read_text()) if file.exists() else {"seconds": {}}
-    results |= {
-        "audits": AUDITS,
+    every = list(pieces(divide(builtin_table(), seed=0).defender))
+    PIECES.mkdir(exist_ok=True)
+
+    def file(kind, name):
+        return PIECES / f"{kind} {name}.json"
+
+    for kind, name, make in every[options.part :: options.parts]:
+        if file(kind, name).exists():
+            continue  # an interrupted experiment goes on where it was
+        started = time.process_time()
+        found = make()
+        found["seconds"] = time.process_time() - started
+        write_text(file(kind, name), json.dumps(found))
+        print(kind, name, found["stopped"], found["by"], round(found["seconds"]), flush=True)  # fmt: skip
+    if not all(file(kind, name).exists() for kind, name, _ in every):
+        return  # another part is not ready yet
+    results = {
         "trainings": TRAININGS,
         "steps": 5 * EPOCHS,
         "own_trainings": OWN_TRAININGS,
     }
-
-    def keep(kind, name, make):
-        """Run one piece unless it is there already, and store it: an interrupted experiment goes on where it was."""
-        if name in results.setdefault(kind, {}):
-            return
-        started = time.process_time()
-        results[kind][name] = make()
-        results["seconds"][f"{kind}: {name}"] = time.process_time() - started
-        write_text(file, json.dumps(results, indent=1) + "\n")
-        print(kind, name, results[kind][name]["stopped"], results[kind][name]["by"], flush=True)  # fmt: skip
-
-    for number, flaw in enumerate(FLAWS):
-        first = 1_000 * (number + 1)
-        keep("flaws", flaw.name, partial(by_opacus, flaw.plant, AUDITS, first))
-    keep("correct", "correct", partial(by_opacus, None, CORRECT, 100_000))
-    for name, clipping in {"correct": Clip(norm=NORM), **OWN}.items():
-        keep("own", name, partial(by_reticent, clipping, members, OWN_AUDITS))
+    for kind, name, _ in every:
+        found = json.loads(file(kind, name).read_text())
+        results.setdefault(kind, {})[name] = found
+    write_text(HERE / "results.json", json.dumps(results, indent=1) + "\n")
     write_page(results)
 
 

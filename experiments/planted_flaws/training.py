@@ -12,6 +12,7 @@ from reticent.train.private.observer import OpacusObserver
 
 INPUTS, HIDDEN, CLASSES = 10, 8, 3
 ROWS, BATCH, EPOCHS, NOISE, DELTA = 222, 50, 6, 1.0, 1e-4
+CLAIMS = {}  # by flaw and steps, because the claim follows from these
 RECORD, TARGET = 5 * torch.ones(INPUTS), 1
 
 
@@ -105,4 +106,7 @@ def watch(plant, numbers):
         for place, number in enumerate(numbers)
     ]
     observers = [training.watched() for training in trainings]
-    return observers, trainings[0].claim()
+    steps = (plant, tuple(map(tuple, trainings[0].engine.accountant.history)))
+    if steps not in CLAIMS:  # accounting takes as long as training does
+        CLAIMS[steps] = trainings[0].claim()
+    return observers, CLAIMS[steps]
