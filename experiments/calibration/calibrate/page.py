@@ -132,7 +132,7 @@ def page(results: dict) -> str:
     return f"""# Error rates
 
 How often is what reticent states wrong? Every estimator of [Statistics](statistics.md) is put to the test here on data whose truth is known, by closed form or by a very large sample that the library has no part in. `make test-all` measures all of it anew and writes this page;
-`make calibration` does that alone. Seed and number of repeats were fixed beforehand (`experiments/calibration/calibrate/settings.py`).{_scaled(results)}
+`make calibration` does that alone. Seed and number of repeats were fixed before the run that is shown (`experiments/calibration/calibrate/settings.py`, which says what a pilot changed).{_scaled(results)}
 
 **How to read it.** *Stated* is the largest error rate that the statement allows: an interval at the level {settings.LEVEL} may lie wholly above the truth in {100 * (1 - settings.LEVEL) / 2:g} % of cases and wholly below it in as many, a bound on one side may be wrong in {100 * (1 - settings.LEVEL):g} %. "Audit level" is the level of one interval in an audit of a
 classifier with a pool, {100 * (1 - settings.AUDIT_LEVEL):.2g} % for both sides. *Rate* has the Clopper-Pearson interval of the true error rate. *Visible from* is the multiple of the stated rate that would have been called broken with a probability of 95 %: what the row could have seen.

@@ -173,6 +173,7 @@ def cases() -> list[Case]:
         gain(0.5, 0.02, 0.02, 60),
         gain(0.05, 0.5, 0.02, 300),
         gain(0.4, 0.3, 0.1, 60, rows=5),
+        gain(0.83, 0.9, 0.0, 60),
         squared("normal", 100),
         squared("normal", 30),
         squared("normal", 50, rows=4),
