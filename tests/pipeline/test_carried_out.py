@@ -144,7 +144,7 @@ class Sleeper:
 def test_an_attack_that_would_end_too_late_is_skipped_and_counts(table, monkeypatch):
     """Five minutes on each of three products do not fit into ten, which are ample for all the rest, on busy machines too."""
     moved_on = SimpleNamespace(perf_counter=lambda: time.perf_counter() + SLEPT[0])
-    monkeypatch.setattr("reticent.pipeline._score.time", moved_on)
+    monkeypatch.setattr("reticent.run._timetable.time", moved_on)
     policy = replace(read_policy("default"), required_attacks={"any": ("loss",)})
     plan = plan_of(
         DecisionTreeClassifier(max_depth=1),
