@@ -112,6 +112,8 @@ MEASURED = (
     "data",
     "evidence",
     "pipeline/test_advice.py",
+    "pipeline/test_compare.py",
+    "pipeline/test_deadline.py",
     "pipeline/test_given.py",
     "pipeline/test_verify.py",
     "policy",
@@ -122,6 +124,7 @@ MEASURED = (
     "train/private/test_release.py",
     "train/test_engine.py",
     "train/test_losses.py",
+    "train/test_retaught.py",
     "train/test_models.py",
     "train/test_spec.py",
 )
