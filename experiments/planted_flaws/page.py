@@ -6,7 +6,7 @@ from pathlib import Path
 from flaws import CHOSEN, NAMED, SMALL, UNSEEN
 
 from reticent.evidence import clopper_pearson
-from reticent.report.words import epsilon_words
+from reticent.report import epsilon_words
 from reticent.run import write_text
 
 HERE = Path(__file__).parent

@@ -8,7 +8,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from reticent.train import claim_of_opacus
-from reticent.train.private.observer import OpacusObserver
+from reticent.train.tensors import OpacusObserver
 
 INPUTS, HIDDEN, CLASSES = 10, 8, 3
 ROWS, BATCH, EPOCHS, NOISE, DELTA = 222, 50, 6, 1.0, 1e-4
