@@ -188,6 +188,7 @@ def null_outputs(rng, n):
     return p, y
 
 
+@pytest.mark.slow
 def test_a_product_that_leaks_nothing_is_refused_at_most_one_time_in_twenty(seed):
     rng = stream(seed, "null audits")
     runs = 30
