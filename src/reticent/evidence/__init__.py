@@ -31,6 +31,7 @@ from reticent.evidence.calibration import (
     calibration,
 )
 from reticent.evidence.checks import Check, Sampling, check_training, stated_fact
+from reticent.evidence.columns import Columns, one_row_per_unit
 from reticent.evidence.comparison import (
     MOST_EXPOSED,
     Comparison,
@@ -40,6 +41,7 @@ from reticent.evidence.comparison import (
     Ellipse,
     compare_defences,
 )
+from reticent.evidence.copies import Copies, count_copies
 from reticent.evidence.disparity import (
     Anova,
     Correction,
@@ -96,6 +98,7 @@ from reticent.evidence.naming import (
     name_members,
     predictive_value,
 )
+from reticent.evidence.neighbours import AdversarialAccuracy, adversarial_accuracy
 from reticent.evidence.noise import (
     ceiling_of_steps,
     epsilon_of_steps,
@@ -126,6 +129,7 @@ from reticent.evidence.power import (
     records_to_settle,
     smallest_visible_leak,
 )
+from reticent.evidence.privacy_loss import PrivacyLoss, privacy_loss
 from reticent.evidence.proportion import clopper_pearson
 from reticent.evidence.regression import absolute_skill, clipped_loss, r_squared
 from reticent.evidence.roc import RocPoint, exposed_share, roc_points, tpr_at_fpr
@@ -159,6 +163,7 @@ from reticent.evidence.worst_case import (
 
 __all__ = [
     "MOST_EXPOSED",
+    "AdversarialAccuracy",
     "Anova",
     "Asked",
     "AttackEvidence",
@@ -174,8 +179,10 @@ __all__ = [
     "Check",
     "Claim",
     "ClaimedEpsilon",
+    "Columns",
     "Comparison",
     "Convergence",
+    "Copies",
     "Correction",
     "Crossed",
     "Curve",
@@ -214,6 +221,7 @@ __all__ = [
     "PoolEvidence",
     "PoolForecast",
     "Privacy",
+    "PrivacyLoss",
     "ProofAgainstClaim",
     "RegimeEvidence",
     "RegimeLeftOut",
@@ -235,6 +243,7 @@ __all__ = [
     "WorstCase",
     "absolute_skill",
     "adjust",
+    "adversarial_accuracy",
     "anova",
     "best_of",
     "by_group",
@@ -246,6 +255,7 @@ __all__ = [
     "clipped_loss",
     "clopper_pearson",
     "compare_defences",
+    "count_copies",
     "crossed",
     "curve_p_value",
     "disparity_of",
@@ -271,6 +281,7 @@ __all__ = [
     "noise_level",
     "noise_upper_bound",
     "normality",
+    "one_row_per_unit",
     "one_run_ceiling",
     "one_run_lower_bound",
     "one_run_p_value",
@@ -281,6 +292,7 @@ __all__ = [
     "predictive_value",
     "privacy_from_accuracy",
     "privacy_from_rounds",
+    "privacy_loss",
     "r_squared",
     "records_to_resolve",
     "records_to_settle",
