@@ -42,6 +42,14 @@ from reticent.evidence.comparison import (
     compare_defences,
 )
 from reticent.evidence.copies import Copies, count_copies
+from reticent.evidence.disclosure import (
+    Disclosure,
+    Success,
+    compare_success,
+    guess_attribute,
+    infer_attribute,
+    link_halves,
+)
 from reticent.evidence.disparity import (
     Anova,
     Correction,
@@ -134,6 +142,7 @@ from reticent.evidence.proportion import clopper_pearson
 from reticent.evidence.regression import absolute_skill, clipped_loss, r_squared
 from reticent.evidence.roc import RocPoint, exposed_share, roc_points, tpr_at_fpr
 from reticent.evidence.shares import estimate_share
+from reticent.evidence.singling_out import SinglingOut, single_out
 from reticent.evidence.skill import share_saved
 from reticent.evidence.statement import Limit, Outcome, Statement, Threat
 from reticent.evidence.targets import TargetsEvidence, measure_targets
@@ -189,6 +198,7 @@ __all__ = [
     "DefenceEvidence",
     "Defended",
     "Difference",
+    "Disclosure",
     "DisparityEvidence",
     "Ellipse",
     "Ends",
@@ -228,8 +238,10 @@ __all__ = [
     "RocPoint",
     "Sampling",
     "Seen",
+    "SinglingOut",
     "Statement",
     "StatisticSkipped",
+    "Success",
     "TargetsEvidence",
     "Threat",
     "TrainingAgainstClaim",
@@ -255,6 +267,7 @@ __all__ = [
     "clipped_loss",
     "clopper_pearson",
     "compare_defences",
+    "compare_success",
     "count_copies",
     "crossed",
     "curve_p_value",
@@ -265,10 +278,13 @@ __all__ = [
     "estimate_share",
     "exposed_share",
     "found_beyond_chance",
+    "guess_attribute",
     "guess_counts",
     "guesses",
     "individual_histogram",
     "individual_privacy",
+    "infer_attribute",
+    "link_halves",
     "loss_quantiles",
     "ltu_accuracy",
     "measure_attack",
@@ -300,6 +316,7 @@ __all__ = [
     "roc_points",
     "score_histogram",
     "share_saved",
+    "single_out",
     "smallest_visible_leak",
     "split_level",
     "stated_fact",

@@ -28,6 +28,7 @@ Counts = NDArray[np.int32]
 # Neighbours that are looked up first. Among three sets of equal size, (2/3)^24 of the rows, one in 17,000, find none of their own.
 FIRST = 24
 NEAR = 8  # neighbours that are evaluated first
+SMALL = 500  # distinct rows up to which one long list is faster than a short one and then a long one for some rows
 STORED = 128  # neighbours that are kept for resampling; 300,000 rows then take 0.3 GB at most
 WIDER = 8  # factor by which the list of a row grows while it is not long enough
 EVALUATED_BYTES = 2**26  # of the arrays in which a block of lists is evaluated
@@ -90,7 +91,7 @@ class Survey:
         """Return the values of another pair of sets of the same rows."""
         totals = np.zeros(2)
         for near, lists in zip(self.near, self.lists, strict=True):
-            totals += _both(lists, pair, near)[0]
+            totals += _both(lists, pair, near if len(lists.rows) > SMALL else None)[0]
         return _sides(totals, pair)
 
 
@@ -98,7 +99,8 @@ def survey(search: Search, observed: Sequence[Pair]) -> Survey:
     """Find the neighbours of all distinct rows, and evaluate some pairs of sets exactly."""
     totals = np.zeros((len(observed), 2))
     stored: list[Lists] = []
-    pending, count = np.arange(search.total), FIRST
+    first = FIRST if search.total > SMALL else STORED
+    pending, count = np.arange(search.total), first
     while len(pending):
         whole = count >= search.total - 1
         left = []
@@ -112,12 +114,12 @@ def survey(search: Search, observed: Sequence[Pair]) -> Survey:
             known = lists.take(np.flatnonzero(settled))
             totals += [_both(known, pair)[0] for pair in observed]
             left.append(lists.rows[~settled])
-            if count == FIRST:
-                stored.append(known)
-            elif count == STORED:
+            if count == STORED:
                 stored.append(lists)
+            elif count == first:
+                stored.append(known)
         pending = np.concatenate(left)
-        count = STORED if count == FIRST else count * WIDER
+        count = STORED if count < STORED else count * WIDER
     return Survey(
         observed=tuple(
             _sides(total, pair) for total, pair in zip(totals, observed, strict=True)

@@ -14,7 +14,15 @@ from scipy.spatial.distance import cdist
 from reticent.errors import InvalidInput
 from reticent.evidence.columns import Columns
 
-__all__ = ["Distance", "Distinct", "Lists", "Search", "neighbour_lists", "search_for"]
+__all__ = [
+    "Distance",
+    "Distinct",
+    "Lists",
+    "Search",
+    "nearest_rows",
+    "neighbour_lists",
+    "search_for",
+]
 
 Distance = Literal["euclid", "hamming", "mixed"]
 BLOCK_BYTES = (
@@ -147,6 +155,43 @@ def neighbour_lists(search: "Search", rows: NDArray[np.int64], count: int) -> Li
     return Lists(rows=rows, neighbours=neighbours, ends=ends, nobody=u)
 
 
+def nearest_rows(
+    queries: Columns,
+    table: Columns,
+    count: int,
+    *,
+    distance: Distance,
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Return the rows of a table that are nearest to each query, nearest first; chance decides ties.
+
+    Shape (queries, count), or fewer columns if the table has fewer rows.
+    """
+    rows = Distinct.of((queries, table))
+    # In random order, so that equal distances come in random order.
+    order = rng.permutation(len(table))
+    search = search_for(rows, distance)
+    among = rows.places[1][order]
+    count = min(count, len(table))
+    near = np.empty((len(queries), count), dtype=np.int64)
+    step = max(1, BLOCK_BYTES // (8 * len(table)))
+    for start in range(0, len(queries), step):
+        asked = rows.places[0][start : start + step]
+        block = search.approximate(asked, among)
+        if count < len(table):
+            # A few more than asked for: rounding may have put some in the wrong order.
+            places = _smallest(block, min(count + 8, len(table) - 1))[0]
+        else:
+            places = np.tile(np.arange(len(table)), (len(asked), 1))
+        places = np.sort(places, axis=1)
+        exact = search.exact(asked, among[places])
+        ranked = np.argsort((exact / TIE).round() * TIE, axis=1, kind="stable")
+        near[start : start + step] = np.take_along_axis(places, ranked, axis=1)[
+            :, :count
+        ]
+    return order[near]
+
+
 def _exact(
     search: "Search", rows: NDArray[np.int64], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
@@ -227,8 +272,10 @@ class Search:
         self.numbers, self.codes = table.numbers, table.codes
         self.total = len(table)
 
-    def approximate(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return values that order all distinct rows by their distance, up to rounding."""
+    def approximate(
+        self, rows: NDArray[np.int64], among: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float64]:
+        """Return values that order all distinct rows, or those among which to search, by their distance, up to rounding."""
         raise NotImplementedError
 
     def reach(
@@ -275,11 +322,14 @@ class _Euclid(Search):
         self.right = np.vstack([self.points.T, self.squares])
         self.rounding = 1e-12 * (1 + float(self.squares.max(initial=0.0)))
 
-    def approximate(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def approximate(
+        self, rows: NDArray[np.int64], among: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float64]:
+        those = slice(None) if among is None else among
         left = np.hstack([-2 * self.points[rows], np.ones((len(rows), 1))])
-        values = left @ self.right
+        values = left @ (self.right if among is None else self.right[:, among])
         for column in self.wide:
-            values += column[rows][:, None] != column
+            values += column[rows][:, None] != column[those]
         return np.asarray(values)
 
     def reach(
@@ -304,13 +354,16 @@ class _Mixed(Search):
         super().__init__(table)
         self.ranks = [_ranks(column) for column in self.codes.T]
 
-    def approximate(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def approximate(
+        self, rows: NDArray[np.int64], among: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float64]:
+        those = slice(None) if among is None else among
         if self.numbers.shape[1]:
-            values = cdist(self.numbers[rows], self.numbers, "cityblock")
+            values = cdist(self.numbers[rows], self.numbers[those], "cityblock")
         else:
-            values = np.zeros((len(rows), len(self.numbers)))
+            values = np.zeros((len(rows), len(self.numbers[those])))
         for column in self.ranks:
-            values += column[rows][:, None] != column
+            values += column[rows][:, None] != column[those]
         return np.asarray(values)
 
     def reach(
@@ -339,11 +392,14 @@ class _Hamming(Search):
         )
         self.ranks = [_ranks(column) for column in self.codes.T]
 
-    def approximate(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def approximate(
+        self, rows: NDArray[np.int64], among: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float64]:
+        those = slice(None) if among is None else among
         kind = np.uint8 if len(self.ranks) < 256 else np.uint16
-        counts = np.zeros((len(rows), len(self.codes)), dtype=kind)
+        counts = np.zeros((len(rows), len(self.codes[those])), dtype=kind)
         for column in self.ranks:
-            counts += column[rows][:, None] != column
+            counts += column[rows][:, None] != column[those]
         return counts.astype(np.float64)
 
     def reach(

@@ -93,6 +93,16 @@ class Columns:
             numbers=self.numbers[chosen], codes=self.codes[chosen], ranges=self.ranges
         )
 
+    def keep(self, columns: ArrayLike) -> "Columns":
+        """Return some of the columns, by a mask over the numeric and then the categorical ones."""
+        chosen = np.asarray(columns, dtype=bool)
+        numeric = chosen[: self.numbers.shape[1]]
+        return Columns(
+            numbers=self.numbers[:, numeric],
+            codes=self.codes[:, chosen[self.numbers.shape[1] :]],
+            ranges=self.ranges[numeric],
+        )
+
     @staticmethod
     def stack(sets: Sequence["Columns"]) -> "Columns":
         """Return the rows of several sets, one after the other.
