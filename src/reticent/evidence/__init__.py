@@ -63,6 +63,16 @@ from reticent.evidence.disparity import (
 )
 from reticent.evidence.epsilon import epsilon_ceiling, epsilon_lower_bound
 from reticent.evidence.epsilons import Epsilons
+from reticent.evidence.fidelity import (
+    Correlations,
+    Coverage,
+    Marginals,
+    RareCategories,
+    compare_correlations,
+    compare_marginals,
+    count_rare_categories,
+    cover_rows,
+)
 from reticent.evidence.file import FileEvidence, FoundInFile, found_beyond_chance
 from reticent.evidence.histogram import (
     Histogram,
@@ -146,6 +156,12 @@ from reticent.evidence.singling_out import SinglingOut, single_out
 from reticent.evidence.skill import share_saved
 from reticent.evidence.statement import Limit, Outcome, Statement, Threat
 from reticent.evidence.targets import TargetsEvidence, measure_targets
+from reticent.evidence.transfer import (
+    PositiveRates,
+    Transfer,
+    compare_positive_rates,
+    compare_transfer,
+)
 from reticent.evidence.two_sided import (
     Curve,
     curve_p_value,
@@ -193,6 +209,8 @@ __all__ = [
     "Convergence",
     "Copies",
     "Correction",
+    "Correlations",
+    "Coverage",
     "Crossed",
     "Curve",
     "DefenceEvidence",
@@ -222,6 +240,7 @@ __all__ = [
     "Limit",
     "LongStatistic",
     "LossQuantile",
+    "Marginals",
     "Measure",
     "Naming",
     "Outcome",
@@ -230,9 +249,11 @@ __all__ = [
     "PathPoint",
     "PoolEvidence",
     "PoolForecast",
+    "PositiveRates",
     "Privacy",
     "PrivacyLoss",
     "ProofAgainstClaim",
+    "RareCategories",
     "RegimeEvidence",
     "RegimeLeftOut",
     "RocPoint",
@@ -246,6 +267,7 @@ __all__ = [
     "Threat",
     "TrainingAgainstClaim",
     "TrainingAsStated",
+    "Transfer",
     "TruePositiveRate",
     "UnitGroups",
     "UnitScores",
@@ -266,9 +288,15 @@ __all__ = [
     "check_training",
     "clipped_loss",
     "clopper_pearson",
+    "compare_correlations",
     "compare_defences",
+    "compare_marginals",
+    "compare_positive_rates",
     "compare_success",
+    "compare_transfer",
     "count_copies",
+    "count_rare_categories",
+    "cover_rows",
     "crossed",
     "curve_p_value",
     "disparity_of",
