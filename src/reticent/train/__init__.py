@@ -5,6 +5,7 @@ from reticent.train._estimators import is_fitted
 from reticent.train._plain import PlainTrainer
 from reticent.train.adapted import AdaptedModuleTrainer
 from reticent.train.adversarial import AdversarialNetwork
+from reticent.train.judges import JUDGES, CodedRows, judge_scores
 from reticent.train.many import train_many
 from reticent.train.models import EstimatorTrainer, standard_preprocessing
 from reticent.train.networks import (
@@ -65,11 +66,13 @@ from reticent.train.spec import (
 )
 
 __all__ = [
+    "JUDGES",
     "SGD",
     "Adam",
     "AdaptedModule",
     "AdaptedModuleTrainer",
     "AdversarialNetwork",
+    "CodedRows",
     "Distillation",
     "EstimatorTrainer",
     "LabelSmoothing",
@@ -96,6 +99,7 @@ __all__ = [
     "gentler_call",
     "guarantee_of",
     "is_fitted",
+    "judge_scores",
     "parse_claimed",
     "parse_clipping",
     "parse_trainer",
