@@ -1,6 +1,7 @@
 """A deadline leaves out statistics by their time alone; what a limit needs makes the audit inconclusive, the rest is named."""
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -8,8 +9,9 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.tree import DecisionTreeClassifier
 
-from reticent.attack import LikelihoodRatio, Loss
+from reticent.attack import LikelihoodRatio, Loss, Need
 from reticent.data import table_from_frame
+from reticent.errors import InvalidInput
 from reticent.evidence import Limit, LongStatistic
 from reticent.pipeline import AuditPlan, derive_again, run_audit
 from reticent.policy import Outcome, Verdict, read_policy
@@ -158,3 +160,33 @@ def test_no_pool_is_trained_for_which_the_deadline_leaves_no_time(table, left, t
             run=Run(effort=effort, say=say),
         )
     assert ("No models are trained" not in said[-1]) == trains
+
+
+def test_a_deadline_that_leaves_no_time_for_any_attack_is_told_as_such(table):
+    effort = Stopped(workers=Serial(), clock=[61.0])
+    with pytest.raises(
+        InvalidInput, match=r"\('loss': the deadline of 1 minutes .* later --deadline"
+    ):
+        run_audit(table, plan_of(LENIENT), run=Run(effort=effort))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Broken:
+    name: str = "broken"
+    needs: ClassVar = frozenset({Need.ANSWERS})
+
+    def score(self, challenge, *, knowledge, rng):
+        raise ZeroDivisionError
+
+
+def test_attacks_that_all_failed_are_told_with_the_first_cause(table):
+    policy = replace(LENIENT, required_attacks={"any": ("broken",)})
+    plan = AuditPlan(
+        trainer=plan_of(LENIENT).trainer,
+        pool=0,
+        rounds=1,
+        policy=policy,
+        attacks=(Broken(),),
+    )
+    with pytest.raises(InvalidInput, match="'broken', failed: ZeroDivisionError"):
+        run_audit(table, plan, run=Run(effort=Effort(workers=Serial(), minutes=0.05)))

@@ -158,7 +158,7 @@ def told(dossier, measures: set[str], verdict: Verdict = Verdict.REFUSE):
 def test_the_summary_says_whose_attack_broke_a_limit():
     dossier = made.full()
     shown, why = told(dossier, {"privacy", "utility"})
-    assert "picks the right one in 87 of 100 cases (87 to 88), where a coin gives 50." in shown  # fmt: skip
+    assert "picks the right one in 87 of 100 cases (86 to 88), where a coin gives 50." in shown  # fmt: skip
     assert "would tell strangers" in why
     assert "refuses it for another reason" in told(dossier, {"utility"})[1]
     assert "attacks that were not run might" in told(dossier, set(), Verdict.RELEASE)[1]
