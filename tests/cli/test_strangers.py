@@ -551,6 +551,44 @@ def test_commands_that_read_no_product_import_nothing_of_the_folder(folder):
         check(run(*command, folder=folder), folder, statuses=statuses)
 
 
+HOSTILE_TABLES = {
+    "NUL": b"age,ill\n1\0,yes\n2,no\n",
+    "ragged": b"age,ill\n1,yes,3\n2,no\n",
+    "copied": b"age,ill,ill\n1,yes,no\n2,no,no\n",
+    "steers": f"age,{ESCAPES}\n1,yes\n2,no\n".encode(),
+    "no text": bytes(range(128, 256)) * 9,
+    "empty": b"",
+    "no rows": b"age,ill\n",
+    "infinite": b"age,ill\n" + b"inf,yes\n1,no\n" * 60,
+    "a quotation mark": b'age,ill\n"1,yes\n2,no\n',
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE_TABLES.values(), ids=HOSTILE_TABLES)
+def test_a_hostile_table_is_one_sentence_in_every_command_that_reads_one(
+    folder, content
+):
+    (folder / "people.csv").write_bytes(content)
+    for command in (
+        AUDIT,
+        CLEAN,
+        IDENTIFY,
+        ["audit", *TABLE, *TREES[:2], *QUICK],
+        ["train", *TABLE, "--belief", "0.9"],
+        ["compare", *TABLE, "--models", "4", "--workers", "1", *TREES],
+    ):
+        check(run(*command, folder=folder), folder)
+
+
+def test_a_hostile_table_is_not_the_one_that_was_judged(dossier, folder):
+    asked = ["verify", str(dossier / "audit"), str(dossier / "product"), "--table"]
+    for content in HOSTILE_TABLES.values():
+        (folder / "people.csv").write_bytes(content)
+        done = run(*asked, "people.csv", folder=folder)
+        check(done, folder, statuses=(1, 2))
+        assert "YES" not in done.stdout
+
+
 def test_every_command_was_walked():
     """A command that is added must be given hostile files here as well."""
     walked = {"audit", "plan", "train", "identify", "report", "policy", "verify", "key", "sign", "clean", "compare"}  # fmt: skip

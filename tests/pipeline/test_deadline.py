@@ -16,7 +16,7 @@ from reticent.evidence import Limit, LongStatistic
 from reticent.pipeline import AuditPlan, derive_again, run_audit
 from reticent.policy import Outcome, Verdict, read_policy
 from reticent.report import Dossier, render_html, render_text
-from reticent.run import Effort, Run, Serial
+from reticent.run import Effort, Run, Serial, _effort
 from reticent.train import EstimatorTrainer
 
 VIEWS = {
@@ -142,9 +142,8 @@ class EnoughHeard(Exception):
     """The size of the pool was told, and nothing after it matters."""
 
 
-@pytest.mark.parametrize(("left", "trains"), [(60.0, True), (1e-6, False)])
-def test_no_pool_is_trained_for_which_the_deadline_leaves_no_time(table, left, trains):
-    """Without --minutes eight models are trained however long they take, but not beyond a deadline."""
+def size_of_pool(table, effort):
+    """Return what an audit says of the pool before it trains one."""
     said = []
 
     def say(sentence):
@@ -152,14 +151,28 @@ def test_no_pool_is_trained_for_which_the_deadline_leaves_no_time(table, left, t
         if sentence.startswith("A pool"):
             raise EnoughHeard
 
-    effort = Stopped(clock=[60 - left])
+    plan = replace(plan_of(LENIENT), pool=None)
     with pytest.raises(EnoughHeard):
-        run_audit(
-            table,
-            replace(plan_of(LENIENT), pool=None),
-            run=Run(effort=effort, say=say),
-        )
-    assert ("No models are trained" not in said[-1]) == trains
+        run_audit(table, plan, run=Run(effort=effort, say=say))
+    return said[-1]
+
+
+@pytest.mark.parametrize(("left", "trains"), [(60.0, True), (1e-6, False)])
+def test_no_pool_is_trained_for_which_the_deadline_leaves_no_time(table, left, trains):
+    """Without --minutes eight models are trained however long they take, but not beyond a deadline."""
+    told = size_of_pool(table, Stopped(clock=[60 - left]))
+    assert ("No models are trained" not in told) == trains
+
+
+@pytest.mark.parametrize(
+    ("minutes", "size"), [(None, "8 models"), (1e-9, "No models"), (10.0, "64 models")]
+)
+def test_without_minutes_a_pool_of_eight_has_the_time_it_needs(
+    table, minutes, size, monkeypatch
+):
+    """The usual minutes suffice for no pool here; minutes that the user states bound it."""
+    monkeypatch.setattr(_effort, "USUAL_MINUTES", 1e-9)
+    assert f"{size} are trained" in size_of_pool(table, Effort(minutes=minutes))
 
 
 def test_a_deadline_that_leaves_no_time_for_any_attack_is_told_as_such(table):
