@@ -62,7 +62,9 @@ def spoken(text):
         st.one_of(
             st.floats(-1, 1),
             st.floats(-1e-3, 1e-3),
-            st.sampled_from([0.0, 1.0, 8e-5, 0.29, 0.1 + 0.2, 1e-30, -1e-30, 12.5]),
+            st.sampled_from(
+                [0.0, 1.0, 8e-5, 0.29, 0.1 + 0.2, 1e-30, -1e-30, 12.5, -39.37]
+            ),
         ),
         min_size=3,
         max_size=3,
@@ -99,6 +101,8 @@ def test_a_printed_interval_contains_the_interval(numbers):
         (1.0, 0.996, 1.0, "1 [0.996, 1]"),
         (-0.002, -0.02, 0.06, ">-0.01 [-0.02, 0.06]"),
         (6399.0, 6399.0, 6399.0, "6399 [6399, 6399]"),
+        (5.0, 0.2, 39.37, "5 [<1, 40]"),
+        (12512.4, 12000.6, 13010.2, "12512 [12000, 13011]"),
     ],
 )
 def test_numbers_of_one_estimate_have_the_same_decimals(value, low, high, text):

@@ -10,6 +10,9 @@ from reticent.errors import InvalidInput
 
 __all__ = ["Estimate", "Joint", "best_of", "split_level"]
 
+# An interval this long is one of counts or of quantities in a large unit, whose decimals nobody needs.
+WIDE = 10.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
@@ -183,8 +186,9 @@ def _in_words(
     An end that is rounded inwards could say less risk than was found, or that a limit is kept which is not.
     """
     if digits is None:
-        # A third digit would suggest more precision than a wide interval has.
-        digits = 2 if estimate.high - estimate.low > 0.05 else 3
+        width = estimate.high - estimate.low
+        # More decimals would suggest more precision than a wide interval has.
+        digits = 0 if WIDE < width < math.inf else 2 if width > 0.05 else 3
     value, low, high = (
         _rounded(scale * number, digits, rounding, sign) + unit
         for number, rounding in (
