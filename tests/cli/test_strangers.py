@@ -58,7 +58,7 @@ def good(tmp_path_factory):
     table = read_table(made / "people.csv", target="ill")
     provenance = Provenance(
         recipe="reticent.PrivateNetwork(hidden=(4,))",
-        data_fingerprint=table_digest(table),
+        data_fingerprint=table_digest(table, seed=0),
         seed=0,
         classes=("no", "yes"),
         versions=versions(),
@@ -229,6 +229,14 @@ def test_a_plain_hash_in_an_older_folder_is_told_of(folder):
     check(done, folder, statuses=(1, 3))
     assert "plain_hash" in [f["name"] for f in json.loads(done.stdout)["findings"]]
     assert table.fingerprint not in done.stdout
+
+
+@pytest.mark.parametrize("seed", [1, None])
+def test_an_edited_seed_makes_nobody_a_member(folder, seed):
+    """With another seed the table is divided otherwise: members would pass for non-members, and no attack would find them."""
+    edited(folder, seed=seed)
+    for command in (AUDIT, CLEAN):
+        check(run(*command, folder=folder), folder, words="it is not known which rows")
 
 
 def test_a_report_is_not_written_into_what_it_judges(folder):
