@@ -133,8 +133,11 @@ def _file_steps(plan: AuditPlan, evidence: Evidence) -> list[str]:
             f"Possible, not tried: take out of the file what no answer needs, and audit what is left: {how}"
         )
     others = [a for a in evidence.attacks if a.family not in (FILE_FAMILY, "looks inside")]  # fmt: skip
-    if others:
-        best = strongest(others)
+    best = strongest(others) if others else None
+    limit = plan.policy.limit("privacy")
+    # Where answers break the limit as well, to keep the file back would help nobody.
+    at_least = None if limit is None else limit.at_least
+    if best is not None and (at_least is None or best.privacy.high >= at_least):
         steps.append(
             'Possible: release answers to queries only, and write release = "queries" into the policy; the best attack that needs no more '
             f"({best.name.replace('_', ' ')}) has a privacy score of {best.privacy}."
