@@ -38,7 +38,7 @@ def people(rng: np.random.Generator, n: int, *, fine: bool = True) -> Columns:
     )
 
 
-def test_success_of_rows_is_newcombe_and_fisher(seed):
+def test_success_of_rows_is_a_difference_of_rates_and_fisher(seed):
     rng = stream(seed, "newcombe")
     d, r = rng.random(40) < 0.5, rng.random(60) < 0.3
     found = compare_success(

@@ -70,6 +70,7 @@ def test_a_product_that_stores_its_records_is_refused_whatever_its_answers_hide(
     check = next(c for c in dossier.decision.limits if c.measure == "file_records")
     assert check.outcome == Outcome.BROKEN
     assert any("whoever holds it can read" in r for r in dossier.reasons)
+    assert "stores no records" in dossier.decision.next_steps[0]
 
 
 def test_the_section_says_what_the_file_holds_and_shows_no_record(neighbours):

@@ -15,7 +15,7 @@ References
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,7 @@ from reticent.evidence._distances import nearest_rows
 from reticent.evidence._estimate import Estimate
 from reticent.evidence._resampling import permutation_p_value, require_rows
 from reticent.evidence.columns import Columns
-from reticent.evidence.proportion import wilson
+from reticent.evidence.proportion import clopper_pearson, rate_difference
 
 __all__ = [
     "Disclosure",
@@ -38,6 +38,8 @@ __all__ = [
     "infer_attribute",
     "link_halves",
 ]
+
+KNOWN = 1e9  # as many people as tell a rate beyond doubt, and as few as the limits can be computed for
 
 POWER = 0.8  # with which a visible difference would have been seen, as elsewhere in an audit
 PERMUTATIONS = 999  # of people, where success is not 0 or 1 for each
@@ -127,7 +129,8 @@ def compare_success(
 ) -> Disclosure:
     """Return the success of an attack on members beside its success on non-members.
 
-    Success is averaged over the rows of a person first. The differences have Newcombe's intervals; if people's
+    Success is averaged over the rows of a person first. The differences have the intervals of
+    :func:`reticent.evidence.rate_difference`; if people's
     averages vary less than 0 and 1 would, the number of people counts for more by the same ratio [4]_. The p-value is Fisher's if all averages are 0 or 1, else that
     of a permutation of people.
 
@@ -146,7 +149,7 @@ def compare_success(
     >>> found = compare_success(Success(attack=hit, baseline=miss), Success(attack=miss, baseline=miss),
     ...                         level=0.95, rng=np.random.default_rng(0))
     >>> print(found.excess, found.p_value < 1e-10)
-    1 [0.90, 1] True
+    1 [0.85, 1] True
     """
     in_open_unit(level, "level")
     d, d_blind = members.by_unit()
@@ -361,47 +364,49 @@ def link_halves(
 
 
 def _share(values: NDArray[np.float64], level: float) -> Estimate:
-    value, low, high = _limits(values, level)
-    return Estimate(
-        value=value, low=low, high=high, level=level, method="Wilson, people"
-    )
+    hits, people = _counted(values)
+    share = clopper_pearson(min(hits, people), people, level=level)
+    return replace(share, method="Clopper-Pearson, people")
 
 
 def _difference(
     d: NDArray[np.float64], r: NDArray[np.float64], level: float
 ) -> Estimate:
-    """Return the difference of two means with Newcombe's interval."""
-    (p, p_low, p_high), (q, q_low, q_high) = _limits(d, level), _limits(r, level)
+    """Return the difference of two means, as that of two rates of the effective numbers of people."""
+    low, high = rate_difference(_counted(d), _counted(r), level=level)
+    value = float(d.mean() - r.mean())
     return Estimate(
-        value=p - q,
-        low=max(-1.0, p - q - math.hypot(p - p_low, q_high - q)),
-        high=min(1.0, p - q + math.hypot(p_high - p, q - q_low)),
+        value=value,
+        # Rounding may put an end beyond the value itself.
+        low=min(value, float(low)),
+        high=max(value, float(high)),
         level=level,
-        method="Newcombe, people",
+        method="difference of two rates, Clopper-Pearson, people",
     )
 
 
 def _paired(a: NDArray[np.float64], b: NDArray[np.float64], level: float) -> Estimate:
     """Return the mean difference within people, as a proportion between -1 and 1."""
-    value, low, high = _limits((a - b + 1) / 2, level)
+    hits, people = _counted((a - b + 1) / 2)
+    share = clopper_pearson(min(hits, people), people, level=level)
     return Estimate(
-        value=2 * value - 1,
-        low=2 * low - 1,
-        high=2 * high - 1,
+        value=2 * share.value - 1,
+        low=2 * share.low - 1,
+        high=2 * share.high - 1,
         level=level,
-        method="Wilson, paired within people",
+        method="Clopper-Pearson, paired within people",
     )
 
 
-def _limits(values: NDArray[np.float64], level: float) -> tuple[float, float, float]:
-    """Return a mean of values in [0, 1] with Wilson's limits at the effective number of people."""
+def _counted(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Return successes and trials with the mean of values in [0, 1], and with so many trials that they vary as much."""
     mean, spread = float(values.mean()), float(values.var())
-    people = float(len(values))
-    if spread > 0:
-        people *= mean * (1 - mean) / spread
-    low, high = wilson(mean * people, people, level=level)
-    # Rounding may put an end of 0 or 1 beyond the value itself.
-    return mean, min(mean, max(0.0, float(low))), max(mean, min(1.0, float(high)))
+    single = mean * (1 - mean)  # how much values of 0 and 1 with this mean vary
+    if single == 0:
+        return mean * len(values), float(len(values))
+    # A chance that is known and the same for everybody does not vary at all.
+    people = min(len(values) * single / max(spread, 1e-300), KNOWN)
+    return mean * people, people
 
 
 def _vote(votes: NDArray[np.float64]) -> NDArray[np.float64]:

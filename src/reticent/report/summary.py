@@ -1,6 +1,7 @@
 """What a verdict means for the people in the table, in sentences that stand first in every report."""
 
 from collections.abc import Sequence
+from math import ceil, floor
 
 from reticent.evidence import Estimate, Evidence, InsiderEvidence, Statement, Threat
 from reticent.policy import Decision, Outcome, Policy, Verdict
@@ -39,7 +40,7 @@ def summarise(
         Whom the records are about.
     """
     accuracy = _accuracy(evidence)
-    cases = f"{100 * accuracy.value:.0f} of 100 cases ({100 * accuracy.low:.0f} to {100 * accuracy.high:.0f})"
+    cases = f"{100 * accuracy.value:.0f} of 100 cases ({floor(100 * accuracy.low)} to {ceil(100 * accuracy.high)})"
     shown = (
         "Shown one person whose record trained this model and one whose record did not, a stranger who "
         f"{outsider_does(evidence)} picks the right one in {cases}, where a coin gives 50."
