@@ -399,3 +399,11 @@ def test_a_limit_on_what_the_product_claims_itself_is_refused(measure):
     policy = with_limit(measure, at_most=1.0)
     with pytest.raises(InvalidPolicy, match="limit claimed_epsilon instead"):
         policy.check(MEASURES, attacks=NAMES, kind="classifier")
+
+
+def test_a_product_that_is_worth_no_more_than_a_constant_is_told_what_could_help():
+    """Its attacks are no reason, so none of the remedies against them is named."""
+    found = verdict({"utility": useful(0.0, 0.05, 0.09)})
+    assert found.verdict == Verdict.REFUSE
+    (step,) = found.next_steps
+    assert "learns more from these columns" in step

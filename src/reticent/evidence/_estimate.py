@@ -214,6 +214,6 @@ def _rounded(number: float, digits: int, rounding: str, sign: str) -> str:
     step = Decimal(1).scaleb(-digits)
     result = exact.quantize(step, rounding=rounding)
     if not result:
-        # Not 0, which would say that there is nothing.
-        return f"<{step:{sign}}" if number > 0 else f">{-step}"
+        # Not 0, which would say that there is nothing; of a loss nearly as small, that is what is meant.
+        return f"<{step:{sign}}" if number > 0 else f"{step * 0}"
     return f"{result:{sign}}"

@@ -142,6 +142,8 @@ class Statement:
         Sentences by outcome, where the usual one would not do.
     to_settle : str
         What would settle an open question about it; empty if nothing is known.
+    if_broken : str
+        What could help where its limit is broken; empty if that depends on more than this statement.
     """
 
     measure: str
@@ -155,3 +157,4 @@ class Statement:
     own_outcome: Outcome | None = None
     sentences: Mapping[str, str] = field(default_factory=dict)
     to_settle: str = ""
+    if_broken: str = ""

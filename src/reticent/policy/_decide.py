@@ -183,6 +183,11 @@ def decide(
         reasons += [gap.reason for gap in gaps]
     if any(statement.compares for statement, check in checks if check in broken):
         next_steps += remedies
+    next_steps += [
+        statement.if_broken
+        for statement, check in checks
+        if check in broken and statement.if_broken
+    ]
     if verdict == Verdict.INCONCLUSIVE:
         reasons += [check.text for _, check in unsettled]
         if stops:

@@ -135,6 +135,8 @@ class Measure(ABC):
         Names and usual values of what a limit may set beside its number.
     noun : str
         The measure inside a sentence on what would settle it.
+    if_broken : str
+        What could help where its limit is broken, if that depends on nothing else.
     """
 
     name: str
@@ -146,6 +148,7 @@ class Measure(ABC):
     bounds: tuple[float, float] = (0.0, 1.0)
     parameters: Mapping[str, float] = {}
     noun: str = ""
+    if_broken: str = ""
 
     @abstractmethod
     def measure(
@@ -228,4 +231,5 @@ class Measure(ABC):
             threat="" if self.threat is None else self.threat.value,
             compares=self.compares,
             to_settle=self.to_settle(estimate, limit, seen) if judged else "",  # type: ignore[arg-type]
+            if_broken=self.if_broken if judged else "",
         )

@@ -19,6 +19,10 @@ class Gain(Measure):
     threat = None
     compares = False
     noun = "gain over a constant answer"
+    if_broken = (
+        "A constant answer does nearly the same and tells nothing about anybody. Possible, not tried: a model that learns more from these "
+        "columns, other columns, or more people."
+    )
 
     def measure(
         self, seen: Seen, *, limit: Limit | None, rng: np.random.Generator
