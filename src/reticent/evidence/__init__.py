@@ -19,6 +19,7 @@ from reticent.evidence._measure import (
     measure_attack,
     measure_groups,
     strongest,
+    widened_accuracy,
     worst_privacy,
 )
 from reticent.evidence._scores import UnitGroups, UnitScores
@@ -132,6 +133,11 @@ from reticent.evidence.roc import RocPoint, exposed_share, roc_points, tpr_at_fp
 from reticent.evidence.shares import estimate_share
 from reticent.evidence.skill import share_saved
 from reticent.evidence.statement import Limit, Outcome, Statement, Threat
+from reticent.evidence.synthetic import (
+    ColumnLeak,
+    IsolatedEvidence,
+    SyntheticEvidence,
+)
 from reticent.evidence.targets import TargetsEvidence, measure_targets
 from reticent.evidence.two_sided import (
     Curve,
@@ -174,6 +180,7 @@ __all__ = [
     "Check",
     "Claim",
     "ClaimedEpsilon",
+    "ColumnLeak",
     "Comparison",
     "Convergence",
     "Correction",
@@ -201,6 +208,7 @@ __all__ = [
     "Identification",
     "InsiderEvidence",
     "InsiderPrivacy",
+    "IsolatedEvidence",
     "Joint",
     "Limit",
     "LongStatistic",
@@ -222,6 +230,7 @@ __all__ = [
     "Seen",
     "Statement",
     "StatisticSkipped",
+    "SyntheticEvidence",
     "TargetsEvidence",
     "Threat",
     "TrainingAgainstClaim",
@@ -299,6 +308,7 @@ __all__ = [
     "utility",
     "vulnerability",
     "vulnerability_bound",
+    "widened_accuracy",
     "worst_case_density",
     "worst_case_discrete",
     "worst_case_vectors",

@@ -17,6 +17,7 @@ __all__ = ["Null", "ask_null", "ask_product", "training_findings"]
 
 # Warnings of a trainer that the report repeats, which is no log.
 MOST_WARNINGS = 3
+FRESH = "A table of people who are neither members nor non-members"
 NULL_HALVES = "One half of the non-members, set against the other,"
 
 
@@ -151,6 +152,17 @@ def ask_null(case: Case, answers: Answers, run: Run) -> Null:
                 product=trained[0] if trained else None,
             )
     run.tell("training the product", 2, 2)
+    fresh = None
+    if auxiliary is not None:
+        fresh = case.kind.unrelated(case.split, rng=run.rng("control/fresh"))
+    if fresh is not None:
+        answers = run.keep(
+            "control",
+            Answers,
+            lambda: case.kind.ask(fresh, case.both),
+            depends=case.content,
+        )
+        return Null(answers=answers, what=FRESH, rows=None, product=fresh)
     # Neither half was trained on, so whatever tells them apart is not membership.
     rows = np.flatnonzero(~case.sides.tags)
     return Null(answers=answers.take(rows), what=NULL_HALVES, rows=rows)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from reticent.attack import Attack, Knowledge, score_targets
-from reticent.audits import Answers, Sides
+from reticent.audits import Answers, Kind, Sides
 from reticent.data import Finding, Severity, Table
 from reticent.errors import InvalidInput
 from reticent.evidence import (
@@ -278,6 +278,7 @@ def train_pool(case: Case, size: PoolSize, width: int, run: Run) -> Any:
         chunks,
         _train_chunk,
         shared=_Training(
+            kind=case.kind,
             trainer=trainer,
             table=trainer.prepared(table),
             masks=masks,
@@ -293,6 +294,7 @@ def train_pool(case: Case, size: PoolSize, width: int, run: Run) -> Any:
 class _Training:
     """What all chunks of a pool share."""
 
+    kind: Kind
     trainer: Trainer
     table: Table
     masks: NDArray[np.bool_]
@@ -301,8 +303,12 @@ class _Training:
 
 
 def _train_chunk(shared: _Training, chunk: slice) -> NDArray[np.float32]:
-    return shared.trainer.train_many(
-        shared.table, shared.masks[chunk], shared.seeds[chunk], memory=shared.memory
+    return shared.kind.train_many(
+        shared.trainer,
+        shared.table,
+        shared.masks[chunk],
+        shared.seeds[chunk],
+        memory=shared.memory,
     )
 
 

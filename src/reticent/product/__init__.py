@@ -43,6 +43,7 @@ from reticent.product._store import (
     product_content,
     save_product,
 )
+from reticent.product._synthetic import SYNTHETIC_FILE, SyntheticTable, load_synthetic
 from reticent.product.clean import (
     AnswerChange,
     Cleaned,
@@ -58,6 +59,7 @@ __all__ = [
     "MISSING_CATEGORY",
     "PRODUCT_FILES",
     "SMALLEST_GROUP",
+    "SYNTHETIC_FILE",
     "AnswerChange",
     "Cleaned",
     "ClosedProduct",
@@ -79,6 +81,7 @@ __all__ = [
     "Staged",
     "Stages",
     "Student",
+    "SyntheticTable",
     "Trainer",
     "Watchable",
     "Words",
@@ -93,6 +96,7 @@ __all__ = [
     "holds_plain_hash",
     "is_trained_on",
     "load_product",
+    "load_synthetic",
     "must_be_storable",
     "open_file",
     "people_with",
