@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from reticent.attack import Attack, Need
 from reticent.audits._sides import Sides
 from reticent.data import Coded, Split, Table
-from reticent.evidence import FileEvidence, Joint, Measure, SyntheticEvidence, Utility
+from reticent.evidence import (
+    Evidence,
+    FileEvidence,
+    Joint,
+    Measure,
+    SyntheticEvidence,
+    Utility,
+)
 from reticent.product import Internals, Product, Trainer
 from reticent.report import SECTIONS, Section
 
@@ -162,6 +169,10 @@ class Kind(ABC):
     ) -> FileEvidence | None:
         """Return what stands in a product that has no file of its own; None for one that has."""
         return None
+
+    def remedies(self, evidence: Evidence) -> tuple[str, ...]:
+        """Return what could help a product of this kind that was refused, by what was found about it; nothing for models, whose recipes say it."""
+        return ()
 
     def further(
         self,

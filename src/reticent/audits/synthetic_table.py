@@ -15,21 +15,24 @@ from reticent.attack.synthetic import (
     Tables,
 )
 from reticent.audits._kind import Answers, Kind, View, Views
-from reticent.audits._measures import MEASURES
+from reticent.audits._measures import TABLE_MEASURES
 from reticent.audits._sides import Sides
 from reticent.audits._table_contents import contents_of_table
 from reticent.audits._table_evidence import evidence_of_table
+from reticent.audits._table_remedies import remedies_of_table
 from reticent.audits._table_utility import use_of
 from reticent.data import Coder, Split, Table
 from reticent.errors import InvalidInput
 from reticent.evidence import (
     Estimate,
+    Evidence,
     FileEvidence,
     Joint,
     SyntheticEvidence,
     Utility,
 )
 from reticent.product import SyntheticTable
+from reticent.report import TABLE_SECTIONS
 
 __all__ = ["SYNTHETIC_TABLE", "SyntheticTableKind"]
 
@@ -87,7 +90,8 @@ class SyntheticTableKind(Kind):
     quick_attacks = ()
     ratio_attack = ""
     posterior_attacks = ()
-    measures = MEASURES
+    measures = TABLE_MEASURES
+    sections = TABLE_SECTIONS
     has_file = False
     plays_insider = False
     memorising = (
@@ -249,6 +253,10 @@ class SyntheticTableKind(Kind):
         return contents_of_table(
             challenge.tables, sides.tags, sides.units, smallest_group=smallest_group
         )
+
+    def remedies(self, evidence: Evidence) -> tuple[str, ...]:
+        """Return what could be done about what was found, by column."""
+        return remedies_of_table(evidence)
 
     def _beside(self, table: Table) -> Tables:
         """Return the tables with these records; what is known about all records of the audit is not computed again."""

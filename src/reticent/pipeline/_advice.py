@@ -86,6 +86,8 @@ def remedies(plan: AuditPlan, evidence: Evidence | None = None) -> tuple[str, ..
     evidence : Evidence, optional
         What was found; if nothing shows more than the file, what could be done about it comes first.
     """
+    if plan.of_kind is not None:
+        return () if evidence is None else plan.of_kind.remedies(evidence)
     steps = [] if evidence is None else _file_steps(plan, evidence)
     if plan.trainer is not None:
         for remedy in remedies_of_parameters(

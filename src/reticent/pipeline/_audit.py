@@ -273,7 +273,7 @@ def _dossier(
     return Dossier(
         kind=plan.kind.name,
         decision=decision,
-        summary=summarise(decision, evidence, policy, statements),
+        summary=summarise(decision, evidence, policy, statements, kind=plan.kind.name),
         warnings=warnings_of(plan.kind, policy, evidence),
         statements=statements,
         evidence=evidence,

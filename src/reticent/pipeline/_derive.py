@@ -116,7 +116,7 @@ def _derived(dossier: Dossier) -> Derived:
         decision=decision,
         statements=statements,
         controls=controls,
-        summary=summarise(decision, evidence, policy, statements),
+        summary=summarise(decision, evidence, policy, statements, kind=kind.name),
         warnings=warnings_of(kind, policy, evidence),
         kind_sections=kind.sections,
     )

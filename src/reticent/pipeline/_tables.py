@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from reticent.data import (
+    MISSING,
     SMALLEST_PART,
     Finding,
     Schema,
@@ -16,13 +18,14 @@ from reticent.data import (
     Table,
     as_frame,
     in_columns_of,
+    read_frame,
     table_from_frame,
 )
 from reticent.errors import InvalidInput, InvalidTable
-from reticent.product import SyntheticTable
+from reticent.product import SyntheticTable, load_synthetic
 from reticent.run import stream
 
-__all__ = ["NO_HOLDOUT", "GivenTables", "TablesAudit"]
+__all__ = ["NO_HOLDOUT", "GivenTables", "TablesAudit", "frame_of", "synthetic_of"]
 
 NO_HOLDOUT = (
     "INCONCLUSIVE: there is nobody to compare with. Rows and values of the synthetic table that resemble those of people may have been copied from them, or "
@@ -32,6 +35,32 @@ NO_HOLDOUT = (
 )
 PART = "\0part"  # a column that no file can have
 DEFENDER, RESERVED, AUXILIARY = "defender", "reserved", "auxiliary"
+
+
+def synthetic_of(thing: Any) -> SyntheticTable:
+    """Return a synthetic table, given itself, a frame of any library, or its file.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none.
+    """
+    if thing is None:
+        raise InvalidInput(
+            "there is a real table but no synthetic one, so there is nothing to audit; pass it as synthetic=."
+        )
+    if isinstance(thing, SyntheticTable):
+        return thing
+    if isinstance(thing, str | Path):
+        return load_synthetic(thing)
+    return SyntheticTable(as_frame(thing, name="synthetic").rename(columns=str))
+
+
+def frame_of(thing: Any) -> Any:
+    """Return a frame, given itself or its file."""
+    if isinstance(thing, str | Path):
+        return read_frame(Path(thing), missing=MISSING)[0]
+    return thing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +132,10 @@ class GivenTables:
         InvalidTable
             If the tables have no column in common, or a named column is missing.
         """
+        if self.real is None:
+            raise InvalidInput(
+                "there is no real table, so nobody knows whom the synthetic one could expose; pass the records that its generator was trained on."
+            )
         if not self.has_others:
             raise InvalidInput(NO_HOLDOUT)
         if self.holdout is not None and self.part is not None:

@@ -68,6 +68,9 @@ def excess(
     >>> excess(np.array([0.0, 3.0]), np.array([0.0, 0.0]), (10, 10)).round(3)
     array([0.   , 1.946])
     """
-    in_synthetic = np.log((synthetic + 0.5) / (sizes[0] + 1))
-    in_auxiliary = np.log((auxiliary + 0.5) / (sizes[1] + 1))
+    counts = (np.asarray(each, dtype=np.float64) for each in (synthetic, auxiliary))
+    in_synthetic, in_auxiliary = (
+        np.log((count + 0.5) / (size + 1))
+        for count, size in zip(counts, sizes, strict=True)
+    )
     return np.asarray(in_synthetic - in_auxiliary, dtype=np.float64)
