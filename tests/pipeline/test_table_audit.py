@@ -241,3 +241,36 @@ def test_required_attacks_that_are_left_out_forbid_a_release(world, of_fresh):
     dossier = audited(world, world["fresh"], policy=strict)
     assert any("'retraining'" in reason for reason in dossier.reasons)
     assert not any("'retraining'" in reason for reason in of_fresh.reasons)
+
+
+@pytest.mark.slow
+def test_shadow_generators_are_an_ordinary_pool(world, tmp_path, monkeypatch):
+    (tmp_path / "toy_generator.py").write_text(GENERATOR)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import toy_generator
+
+    synthetic = toy_generator.make(world["real"], N, 1)
+    dossier = audited(
+        world, synthetic, generator="toy_generator:make", pool=4, claimed_epsilon=0.01
+    )
+    by_name = {attack.name: attack for attack in dossier.evidence.attacks}
+    assert by_name["shadow_table"].auc.low > 0.55
+    assert by_name["shadow_table"].family == "trains others"
+    assert dossier.evidence.pool.models == 4
+    assert dossier.verdict == Verdict.REFUSE
+    # A bold claim is refuted by the attacks' lower bound.
+    assert dossier.epsilons.claimed == 0.01
+    assert dossier.epsilons.audited.low > 0.01
+    assert all(control.behaved for control in dossier.controls)
+
+
+GENERATOR = '''
+import numpy as np
+import pandas as pd
+
+
+def make(frame, rows, seed):
+    """Draw every column from its observed values."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({c: rng.choice(frame[c].to_numpy(), rows) for c in frame})
+'''

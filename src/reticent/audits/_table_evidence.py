@@ -47,7 +47,7 @@ def evidence_of_table(
     choices : int
         Attacks among which the strongest was chosen.
     """
-    tables = challenge.tables
+    tables = challenge.need_tables("the audit")
     return SyntheticEvidence(
         rows=len(tables.synthetic),
         auxiliary=len(tables.auxiliary),

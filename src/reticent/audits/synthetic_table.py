@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from reticent.attack.synthetic import (
     COMPARISONS,
     LearnedTable,
+    ShadowTable,
     SyntheticChallenge,
     Tables,
 )
@@ -31,7 +32,8 @@ from reticent.evidence import (
     SyntheticEvidence,
     Utility,
 )
-from reticent.product import SyntheticTable
+from reticent.pool import TablePool
+from reticent.product import SyntheticTable, Trainer
 from reticent.report import TABLE_SECTIONS
 
 __all__ = ["SYNTHETIC_TABLE", "SyntheticTableKind"]
@@ -86,9 +88,10 @@ class SyntheticTableKind(Kind):
 
     name = "synthetic_table"
     noun = "table"
-    attacks = (*COMPARISONS, LearnedTable())
-    quick_attacks = ()
-    ratio_attack = ""
+    attacks = (*COMPARISONS, LearnedTable(), ShadowTable())
+    quick_attacks = (ShadowTable(),)
+    # Its score is a sign that was learned by least squares, so that 0 is as likely a member as not.
+    ratio_attack = "shadow_table"
     posterior_attacks = ()
     measures = TABLE_MEASURES
     sections = TABLE_SECTIONS
@@ -154,7 +157,7 @@ class SyntheticTableKind(Kind):
         self, challenge: SyntheticChallenge, known: NDArray[np.bool_]
     ) -> SyntheticChallenge:
         """Return the challenge of a table in which every tenth member is copied, among rows of other people."""
-        tables = challenge.tables
+        tables = challenge.need_tables("the audit")
         units = self.people.units[known]
         chosen = np.isin(units, np.unique(units)[::COPIED])
         copies = tables.records.take(np.flatnonzero(known)[chosen])
@@ -163,18 +166,36 @@ class SyntheticTableKind(Kind):
         copied = tables.released(mixed)
         return replace(challenge, comparisons=_compared(copied), tables=copied)
 
+    def train_many(
+        self,
+        trainer: Trainer,
+        table: Table,
+        masks: NDArray[np.bool_],
+        seeds: NDArray[np.int64],
+        *,
+        memory: float,
+    ) -> NDArray[Any]:
+        """Return how all records compare with the table that a generator makes of each part of them, shape (M, n, k)."""
+        made = []
+        for mask, seed in zip(masks, seeds, strict=True):
+            product = trainer.train(table.take(np.flatnonzero(mask)), seed=int(seed))
+            released = self.people.coder.code(product.frame)
+            compared = _compared(self._beside(table).released(released))
+            made.append(compared.astype(np.float32))
+        return np.stack(made)
+
     def pool(
         self, masks: NDArray[np.bool_], answers: NDArray[np.float32], table: Table
-    ) -> Any:
-        """Refuse: without a generator there is no pool."""
-        raise InvalidInput(
-            "there is no generator to make a pool of synthetic tables; name one with --generator."
-        )
+    ) -> TablePool:
+        """Return how the records compare with many tables of the same generator."""
+        return TablePool(masks=masks, comparisons=answers)
 
-    def model_challenge(self, pool: Any, model: int) -> SyntheticChallenge:
-        """Refuse: without a generator there is no pool."""
-        raise InvalidInput(
-            "there is no generator to make a pool of synthetic tables; name one with --generator."
+    def model_challenge(self, pool: TablePool, model: int) -> SyntheticChallenge:
+        """Return the comparisons with one table of the pool; its rows are not kept."""
+        return SyntheticChallenge(
+            comparisons=pool.comparisons[model].astype(np.float64),
+            columns=COLUMNS,
+            tables=None,
         )
 
     def utility(
@@ -187,7 +208,7 @@ class SyntheticTableKind(Kind):
     ) -> Utility:
         """Return how many errors of a constant answer a model saves on non-members that learned from the synthetic table."""
         use = use_of(
-            challenge.tables,
+            challenge.need_tables("the audit"),
             sides.tags,
             sides.units,
             target=self.target,
@@ -251,7 +272,10 @@ class SyntheticTableKind(Kind):
     ) -> FileEvidence | None:
         """Return how many people stand in the table by their row, or by a value that few have."""
         return contents_of_table(
-            challenge.tables, sides.tags, sides.units, smallest_group=smallest_group
+            challenge.need_tables("the audit"),
+            sides.tags,
+            sides.units,
+            smallest_group=smallest_group,
         )
 
     def remedies(self, evidence: Evidence) -> tuple[str, ...]:

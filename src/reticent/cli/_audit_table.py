@@ -8,7 +8,7 @@ import pandas as pd
 
 from reticent.audits import SyntheticTableKind
 from reticent.cli._audit import own_objects, show, write_per_record
-from reticent.cli._common import Limits, running
+from reticent.cli._common import Limits, find_own_modules, running
 from reticent.cli._options import AuditOptions
 from reticent.data import MISSING, Schema, read_frame, read_schema
 from reticent.errors import InvalidInput
@@ -16,6 +16,7 @@ from reticent.pipeline import (
     NO_HOLDOUT,
     AuditPlan,
     GivenTables,
+    TablesAudit,
     must_be_unchanged,
     must_be_writable,
     run_audit,
@@ -24,6 +25,7 @@ from reticent.pipeline import (
 from reticent.policy import read_policy
 from reticent.product import load_synthetic, product_digest
 from reticent.report.sections.people import posterior_words
+from reticent.train import Generator, parse_generator
 
 __all__ = ["run_on_table"]
 
@@ -59,7 +61,7 @@ def run_on_table(options: AuditOptions) -> int:
         return INCONCLUSIVE
     prepared = given.prepared(seed=options.seed)
     plan = AuditPlan(
-        trainer=None,
+        trainer=_generator(options, prepared),
         product=prepared.synthetic,
         of_kind=SyntheticTableKind(given.judged_target),
         product_content=prepared.synthetic.content(),
@@ -67,6 +69,7 @@ def run_on_table(options: AuditOptions) -> int:
         own_attacks=own_objects(options.attack, "attack"),
         own_measures=own_objects(options.measure, "measure"),
         own_sections=own_objects(options.section, "section"),
+        pool=options.pool,
         claimed_epsilon=options.claimed_epsilon,
         population=options.population,
         provenance=synthetic.provenance,
@@ -93,7 +96,13 @@ def run_on_table(options: AuditOptions) -> int:
             minutes=options.minutes,
             memory=options.memory,
             deadline=options.deadline,
-            own_code=" ".join([*(options.attack or ()), *(options.measure or ())]),
+            own_code=" ".join(
+                [
+                    options.generator or "",
+                    *(options.attack or ()),
+                    *(options.measure or ()),
+                ]
+            ),
         ),
     ) as carried_out:
         result = run_audit(prepared.table, plan, run=carried_out)
@@ -106,6 +115,14 @@ def run_on_table(options: AuditOptions) -> int:
     carried_out.store.clear()
     show(dossier, options)
     return dossier.decision.exit_status
+
+
+def _generator(options: AuditOptions, prepared: TablesAudit) -> Generator | None:
+    """Return what made the table, if the user names it: it samples as many rows per record as the table has."""
+    if options.generator is None:
+        return None
+    find_own_modules()
+    return parse_generator(options.generator, rows_per_record=prepared.rows_per_member)
 
 
 def _must_be_about_a_table(options: AuditOptions) -> None:
@@ -121,9 +138,9 @@ def _must_be_about_a_table(options: AuditOptions) -> None:
             f"--{given[0].replace('_', '-')} belongs to the audit of a model and means nothing for a synthetic table; leave it out, or leave out "
             "--synthetic."
         )
-    if options.pool:
+    if options.pool and options.generator is None:
         raise InvalidInput(
-            "a pool is asked for but there is no generator to make it; leave out --pool."
+            "a pool is asked for but there is no generator to make it; name it with --generator, or leave out --pool."
         )
 
 

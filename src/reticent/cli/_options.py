@@ -138,6 +138,10 @@ class AuditOptions:
         None,
         help="Further such people, for attackers to compare with; by default half of the holdout.",
     )
+    generator: str | None = option(
+        None,
+        help='What made the synthetic table, as "module:function" of (frame, rows, seed): attackers then make others like it.',
+    )
     policy: str = option("default", help="default, strict, or a TOML file.")
     attack: list[str] | None = option(
         None, help="An attack of your own, as module:Class; may be repeated."

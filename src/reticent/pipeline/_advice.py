@@ -46,6 +46,11 @@ def gap_of_missing(plan: AuditPlan, attack: str) -> Gap:
         )
     if attack != INSIDER_ATTACK and Need.POOL not in needs.get(attack, ()):
         return plain_gap(attack)
+    if plan.trainer is None and plan.of_kind is not None:
+        return Gap(
+            reason=reason,
+            to_settle="Name the generator of the table with --generator, so that others like it can be made and compared with it.",
+        )
     if plan.trainer is None:
         return Gap(
             reason=reason,

@@ -24,7 +24,7 @@ from reticent.policy import Policy, read_policy
 from reticent.product import Provenance, versions
 from reticent.report import Dossier, Section, is_watched, terminal
 from reticent.run import Effort, Processes, Run, Serial, Workers, keyed
-from reticent.train import trainer_of
+from reticent.train import parse_generator, trainer_of
 
 __all__ = ["audit", "audit_outputs", "workers_of"]
 
@@ -60,6 +60,7 @@ def audit(
     real: Any = None,
     holdout: Any = None,
     auxiliary: Any = None,
+    generator: str | None = None,
     parts: ArrayLike | None = None,
     drop: Sequence[str] = (),
     claimed_epsilon: float | None = None,
@@ -108,6 +109,9 @@ def audit(
         The records that the generator of the synthetic table was trained on, and others from the same source that it never saw.
     auxiliary : data frame or path, optional
         Further such records, which attackers compare with; by default half of the holdout.
+    generator : str, optional
+        What made the synthetic table, as ``"module:function"``: a function of a data frame, a number of rows and a seed that fits and samples.
+        Attackers then make other tables with it.
     parts : array-like of str, or str, optional
         ``"defender"``, ``"reserved"``, ``"auxiliary"``; by default a random split.
     drop : sequence of str
@@ -168,6 +172,8 @@ def audit(
             own_measures=tuple(measures),
             own_sections=tuple(sections),
             claimed_epsilon=claimed_epsilon,
+            generator=generator,
+            pool=pool,
             seed=seed,
             by=by,
         )
@@ -263,12 +269,20 @@ def _carried_out(
 
 
 def _tables_plan(
-    given: GivenTables, *, policy: Policy, seed: int, **settings: Any
+    given: GivenTables,
+    *,
+    generator: str | None,
+    policy: Policy,
+    seed: int,
+    **settings: Any,
 ) -> tuple[Table, AuditPlan]:
     """Return the records of a synthetic table's audit, and its plan."""
     prepared = given.prepared(seed=seed)
+    trainer = None
+    if generator is not None:
+        trainer = parse_generator(generator, rows_per_record=prepared.rows_per_member)
     plan = AuditPlan(
-        trainer=None,
+        trainer=trainer,
         product=prepared.synthetic,
         of_kind=SyntheticTableKind(given.judged_target),
         product_content=prepared.synthetic.content(),
@@ -292,6 +306,8 @@ def _tables_plan(
             policy=policy.name,
             seed=seed,
             claimed_epsilon=settings["claimed_epsilon"],
+            generator=generator,
+            pool=settings["pool"],
         ),
         **settings,
     )

@@ -35,7 +35,7 @@ from reticent.pipeline._plan import AuditPlan
 from reticent.pipeline._score import PRODUCT, Arena, Trial, with_room
 from reticent.policy import Policy
 from reticent.pool import balanced_masks
-from reticent.product import Trainer
+from reticent.product import Trainer, as_product
 from reticent.run import Run, Work, content_of, stream
 
 __all__ = [
@@ -144,7 +144,9 @@ def choose_pool(case: Case, answers: Answers, run: Run) -> PoolSize:
         # A product made elsewhere has no training time, so one is trained to measure it.
         if seconds == 0:
             started = time.perf_counter()
-            trainer.train(case.split.defender, seed=train_seed(run.seed))
+            product = trainer.train(case.split.defender, seed=train_seed(run.seed))
+            # A table is compared with every record, which may take longer than to make it.
+            case.kind.ask(as_product(product), case.both, looks_inside=False)
             seconds = time.perf_counter() - started
         # A millisecond at least: a clock may show 0, and every pool would seem to cost nothing.
         each = max(seconds, 1e-3) / (TOGETHER_GAIN if trainer.chunk > 1 else 1)

@@ -78,6 +78,12 @@ class TablesAudit:
     table: Table
     synthetic: SyntheticTable
 
+    @property
+    def rows_per_member(self) -> float:
+        """Synthetic rows for each record that the generator was trained on."""
+        assert self.table.parts is not None, "every person has a part"
+        return len(self.synthetic) / max(int((self.table.parts == DEFENDER).sum()), 1)
+
 
 @dataclass(frozen=True, kw_only=True)
 class GivenTables:

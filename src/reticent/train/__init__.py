@@ -5,6 +5,7 @@ from reticent.train._estimators import is_fitted
 from reticent.train._plain import PlainTrainer
 from reticent.train.adapted import AdaptedModuleTrainer
 from reticent.train.adversarial import AdversarialNetwork
+from reticent.train.generators import Generator, parse_generator
 from reticent.train.many import train_many
 from reticent.train.models import EstimatorTrainer, standard_preprocessing
 from reticent.train.networks import (
@@ -72,6 +73,7 @@ __all__ = [
     "AdversarialNetwork",
     "Distillation",
     "EstimatorTrainer",
+    "Generator",
     "LabelSmoothing",
     "Module",
     "ModuleTrainer",
@@ -98,6 +100,7 @@ __all__ = [
     "is_fitted",
     "parse_claimed",
     "parse_clipping",
+    "parse_generator",
     "parse_trainer",
     "private_trainer_of",
     "product_of_module",

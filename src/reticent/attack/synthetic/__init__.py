@@ -17,6 +17,7 @@ from reticent.attack.synthetic.exact_values import (
 from reticent.attack.synthetic.identical import IdenticalRows
 from reticent.attack.synthetic.learned import LearnedTable
 from reticent.attack.synthetic.marginals import PairMarginals
+from reticent.attack.synthetic.shadow import ShadowTable
 from reticent.attack.synthetic.tree_likelihood import TreeLikelihood
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "LearnedTable",
     "PairMarginals",
     "RankDistance",
+    "ShadowTable",
     "SyntheticChallenge",
     "Tables",
     "TreeLikelihood",

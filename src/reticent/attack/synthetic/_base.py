@@ -85,19 +85,20 @@ class SyntheticChallenge:
         The comparisons of reticent's own attacks, larger meaning more like a member.
     columns : tuple of str
         Their names.
-    tables : Tables
-        The tables themselves, for attacks that compare in their own way.
+    tables : Tables or None
+        The tables themselves, for attacks that compare in their own way; None for a shadow table, of which only the comparisons are kept.
     file : OpenedFile or None
         Always None: a table has no bytes beside its rows.
     """
 
     comparisons: NDArray[np.float64]
     columns: tuple[str, ...]
-    tables: Tables
+    tables: Tables | None
     file: OpenedFile | None = None
 
     def __post_init__(self) -> None:
-        shape = (len(self.tables.records), len(self.columns))
+        records = len(self.comparisons if self.tables is None else self.tables.records)
+        shape = (records, len(self.columns))
         if self.comparisons.shape != shape:
             raise InvalidPredictions(
                 f"comparisons of shape {self.comparisons.shape} do not fit {shape[0]} records and {shape[1]} names; pass one row per record and one "
@@ -115,14 +116,23 @@ class SyntheticChallenge:
     @property
     def nbytes(self) -> int:
         """Bytes that a copy of it takes."""
-        return self.comparisons.nbytes + self.tables.nbytes
+        tables = 0 if self.tables is None else self.tables.nbytes
+        return self.comparisons.nbytes + tables
+
+    def need_tables(self, attack: str) -> Tables:
+        """Return the tables, or refuse because an attack cannot do without them."""
+        if self.tables is None:
+            raise InvalidInput(
+                f"the attack {attack!r} looks at the rows of the synthetic table, but only comparisons with it were kept."
+            )
+        return self.tables
 
     def take(self, rows: NDArray[np.int64]) -> "SyntheticChallenge":
         """Return the same challenge with only some of the records."""
         return SyntheticChallenge(
             comparisons=self.comparisons[rows],
             columns=self.columns,
-            tables=self.tables.take(rows),
+            tables=None if self.tables is None else self.tables.take(rows),
         )
 
     def column(self, name: str) -> NDArray[np.float64]:
