@@ -1,7 +1,7 @@
 """Flaws of private trainings, planted for real: each changes an Opacus training, and nothing that is stated of it.
 
-The first nine are those that an observer which believes the stated clipping cannot see. The others were chosen for this experiment, before
-any of them was run.
+The first nine are those that an observer which believes the stated clipping cannot see. The next were chosen for this experiment, before
+any of them was run; the smaller doses at the end after it had turned out that all of these are always caught or never.
 """
 
 import math
@@ -383,6 +383,60 @@ def layers_that_mix(training):
     training.insert(_Centred())
 
 
+# --- smaller doses --------------------------------------------------------------------------------
+
+
+def a_little_less(training):
+    """Noise that is 3 % too small everywhere."""
+    _noise_by(training, lambda optimiser, step, number, total: 0.97 * torch.randn_like(total))  # fmt: skip
+
+
+def less_on_a_tensor(training):
+    """Noise that is 30 % too small on the bias of the last layer: 3 numbers of 115."""
+
+    def draw(optimiser, step, number, total):
+        last = number == len(optimiser.params) - 1
+        return (0.7 if last else 1.0) * torch.randn_like(total)
+
+    _noise_by(training, draw)
+
+
+def less_in_a_step(training):
+    """Noise that is 20 % too small in one step."""
+    _noise_by(training, lambda optimiser, step, number, total: (0.8 if step == 7 else 1.0) * torch.randn_like(total))  # fmt: skip
+
+
+def carried_over_a_little(training):
+    """Noise of which 0.1 is taken over from the step before."""
+    kept = {}
+
+    def draw(optimiser, step, number, total):
+        fresh = torch.randn_like(total)
+        before = kept.get(number, torch.randn_like(total))
+        kept[number] = 0.1 * before + math.sqrt(1 - 0.1**2) * fresh
+        return kept[number]
+
+    _noise_by(training, draw)
+
+
+def student(training):
+    """Noise by Student's distribution with ten degrees of freedom, of the right deviation."""
+    law = torch.distributions.StudentT(10.0)
+    _noise_by(training, lambda optimiser, step, number, total: law.sample(total.shape) * math.sqrt(0.8))  # fmt: skip
+
+
+def a_fiftieth_unclipped(training):
+    """What is released holds a fiftieth of the gradients as they are, beside the clipped sum."""
+    own = training.optimiser.add_noise
+
+    def add_noise(self):
+        own()
+        for p, rows in zip(self.params, self.grad_samples, strict=True):
+            p.grad += 0.02 * rows.sum(0)
+
+    training.optimiser.add_noise = MethodType(add_noise, training.optimiser)
+
+
 # --- what no check sees -------------------------------------------------------------------------
 
 
@@ -420,17 +474,19 @@ def another_record_unclipped(training):
 
     def watch(module, given):
         training.optimiser.spared = (given[0] == other).flatten(1).all(1)
+        training.optimiser.is_new = True
 
     training.module.register_forward_pre_hook(watch)
 
     def factors(norms):
         clipped = _flat_factor(norms).expand_as(norms).clone()
         spared = training.optimiser.spared
-        if len(spared) == len(norms):
+        if training.optimiser.is_new:
+            training.optimiser.is_new = False
             training.optimiser.spared_norms = norms[spared]
         # By its norms, so that it is spared wherever in a batch it stands.
         for known in training.optimiser.spared_norms:
-            clipped[(norms == known).all(1)] = 1.0
+            clipped[torch.isclose(norms, known, rtol=1e-4).all(1)] = 1.0
         return clipped
 
     _sum_by(training, factors)
@@ -472,4 +528,12 @@ UNSEEN = (
     Flaw(name="weights moved by hand between the steps", plant=moved_by_hand, expected=""),
     Flaw(name="another record that is never clipped", plant=another_record_unclipped, expected=""),
 )  # fmt: skip
-FLAWS = (*NAMED, *CHOSEN, *UNSEEN)
+SMALL = (
+    Flaw(name="noise 3 % too small", plant=a_little_less, expected="noise"),
+    Flaw(name="noise 30 % too small on three numbers", plant=less_on_a_tensor, expected="noise by tensor"),
+    Flaw(name="noise 20 % too small in one step", plant=less_in_a_step, expected="noise by step"),
+    Flaw(name="noise that is carried over, 0.1 of it", plant=carried_over_a_little, expected="lags"),
+    Flaw(name="noise by Student's distribution, ten degrees of freedom", plant=student, expected="tails"),
+    Flaw(name="a fiftieth of the gradients released unclipped", plant=a_fiftieth_unclipped, expected="noise along the sum"),
+)  # fmt: skip
+FLAWS = (*NAMED, *CHOSEN, *UNSEEN, *SMALL)

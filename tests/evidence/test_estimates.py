@@ -1,11 +1,13 @@
 """Proportions, best-of, vulnerability, epsilon, calibration, power."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
-from scipy.stats import binom, binomtest
+from scipy.stats import binom, binomtest, norm
 
 from reticent.errors import InvalidInput
 from reticent.evidence import (
@@ -18,6 +20,7 @@ from reticent.evidence import (
     epsilon_lower_bound,
     guesses,
     ltu_accuracy,
+    rate_difference,
     records_to_resolve,
     records_to_settle,
     smallest_visible_leak,
@@ -86,13 +89,45 @@ def test_vulnerability_is_tpr_plus_tnr_minus_one_and_at_most_one():
     assert made.value == pytest.approx(tpr + tnr - 1)
 
 
-def test_vulnerability_interval_covers(seed):
-    rng = stream(seed, "newcombe")
-    runs, missed = 8_000, 0  # 6.2 % would be noticed
-    for _ in range(runs):
-        e = vulnerability(rng.random(60) < 0.6, rng.random(60) < 0.4, level=0.95)
-        missed += not e.low <= 0.2 <= e.high
-    assert missed <= binom.isf(FALSE_ALARM, runs, 0.05)
+def newcombe(hits, others, *, level):
+    """The usual form, from Wilson's limits."""
+    z = norm.ppf((1 + level) / 2)
+
+    def wilson(k, n):
+        centre, half = k / n + z**2 / 2 / n, np.sqrt(k / n * (1 - k / n) / n + (z / 2 / n) ** 2)  # fmt: skip
+        return (centre - z * half) / (1 + z**2 / n), (centre + z * half) / (1 + z**2 / n)  # fmt: skip
+
+    (k, n), (j, m) = hits, others
+    (p_low, p_high), (q_low, q_high) = wilson(k, n), wilson(j, m)
+    down, up = np.hypot(k / n - p_low, q_high - j / m), np.hypot(p_high - k / n, j / m - q_low)  # fmt: skip
+    return k / n - j / m - down, k / n - j / m + up
+
+
+def worst_misses(limits, n, m):
+    """Return the largest probability, over pairs of rates, that an end is on the wrong side; no chance is left in it."""
+    k, j = np.meshgrid(np.arange(n + 1), np.arange(m + 1), indexing="ij")
+    low, high = limits((k, n), (j, m), level=0.95)
+    rates = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999)
+    worst = 0.0
+    for p, q in itertools.product(rates, rates):
+        weights = np.outer(binom.pmf(k[:, 0], n, p), binom.pmf(j[0], m, q))
+        above = weights[low > p - q + 1e-12].sum()
+        worst = max(worst, above, weights[high < p - q - 1e-12].sum())
+    return worst
+
+
+@pytest.mark.parametrize("sizes", [(5, 5), (10, 10), (30, 30), (30, 600), (100, 1000), (400, 400)])  # fmt: skip
+def test_no_end_of_a_difference_of_rates_misses_more_than_it_states(sizes):
+    assert worst_misses(rate_difference, *sizes) <= 0.025
+    assert worst_misses(newcombe, *sizes) > 0.04
+
+
+def test_the_vulnerability_has_the_interval_of_a_difference_of_rates():
+    members, others = [True] * 400 + [False] * 200, [True] * 150 + [False] * 450
+    made = vulnerability(members, others, level=0.95)
+    expected = rate_difference((400, 600), (150, 600), level=0.95)
+    assert (made.low, made.high) == expected
+    assert made.high - made.low < 0.12  # narrow enough to be of use
 
 
 def test_learned_thresholds_do_not_flatter_noise(seed):

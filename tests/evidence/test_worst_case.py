@@ -128,7 +128,7 @@ def test_few_values_that_alternate_are_counted(n, values, seed):
     for made in (alone, worst_case_vectors(*three, **ASKED, rng=rng)):
         assert made.plug_in == pytest.approx(1)
         assert made.estimate.high == 1
-        assert made.estimate.low > 0.85
+        assert made.estimate.low > (0.85 if n > 60 else 0.8)
         assert made.p_value == 0.05
     # Twin: smoothed over all values, as before, hardly anything is left of it, at either end.
     grid = worst_case.cells_of_numbers(d + rng.uniform(0, 1e-9, n), r + rng.uniform(0, 1e-9, n))  # fmt: skip

@@ -17,20 +17,9 @@ CHEAP = (
 )
 PARTS = (*CHEAP, *audits.PARTS)
 
-NEWCOMBE = "Newcombe's interval is asymptotic, and lopsided where rates are near 0 or 1; it decides nothing."
 TAILS = "The fourth moment decides, and so few people do not show it (documented). A quantity has the skill of the absolute error beside it."
 # Rows that are known to be broken: (statement, data, error), and why each is still so.
 KNOWN: dict[tuple[str, str, str], str] = {
-    (
-        "vulnerability of decisions (`vulnerability`)",
-        "rates 0.05 and 0.05; 30 against 600",
-        LOW,
-    ): NEWCOMBE,
-    (
-        "vulnerability of decisions (`vulnerability`)",
-        "rates 0.99 and 0.01; 100 against 100",
-        HIGH,
-    ): NEWCOMBE,
     (
         "gain over a constant answer (`share_saved`)",
         "constant wrong 83 %, product 74.7 %; 60 people",

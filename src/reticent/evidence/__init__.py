@@ -130,7 +130,7 @@ from reticent.evidence.power import (
     records_to_settle,
     smallest_visible_leak,
 )
-from reticent.evidence.proportion import clopper_pearson
+from reticent.evidence.proportion import clopper_pearson, rate_difference
 from reticent.evidence.regression import absolute_skill, clipped_loss, r_squared
 from reticent.evidence.roc import RocPoint, exposed_share, roc_points, tpr_at_fpr
 from reticent.evidence.shares import estimate_share
@@ -296,6 +296,7 @@ __all__ = [
     "privacy_from_accuracy",
     "privacy_from_rounds",
     "r_squared",
+    "rate_difference",
     "readable",
     "records_to_resolve",
     "records_to_settle",

@@ -309,7 +309,7 @@ def _by_cells(
             low=min(low, value),
             high=max(abs(gap.low), abs(gap.high), value),
             level=level,
-            method="gap of two rates, Newcombe, folded at 0",
+            method="difference of two rates, Clopper-Pearson, folded at 0",
         ),
     )
 

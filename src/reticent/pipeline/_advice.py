@@ -135,7 +135,9 @@ def _file_steps(plan: AuditPlan, evidence: Evidence) -> list[str]:
             f"Possible, not tried: take out of the file what no answer needs, and audit what is left: {how}"
         )
     others = [a for a in evidence.attacks if a.family not in (FILE_FAMILY, "looks inside")]  # fmt: skip
-    if others:
+    limit = plan.policy.limit("privacy")
+    # Advice that the audit itself refutes is none.
+    if others and (limit is None or not limit.judges or strongest(others).privacy.high >= limit.value):  # fmt: skip
         best = strongest(others)
         steps.append(
             'Possible: release answers to queries only, and write release = "queries" into the policy; the best attack that needs no more '

@@ -7,8 +7,8 @@ from reticent.account import Guarantee, PrivateTraining, Relation, Terms, trade_
 from reticent.errors import InvalidInput
 from reticent.pipeline._case import Case
 from reticent.pipeline._train import KEPT_ASIDE, largest_unit
-from reticent.product import Watchable
-from reticent.train import SoftLabelTrainer, guarantee_of
+from reticent.product import Procedure, Watchable
+from reticent.train import guarantee_of
 
 __all__ = ["Proven", "prove_again"]
 
@@ -64,9 +64,10 @@ def prove_again(stated: Guarantee, case: Case) -> Proven:
                 _from_recipe(stated, watchable, case),
                 "privacy loss distribution of the recipe, worked out again",
             )
-        if isinstance(trainer, SoftLabelTrainer):
-            # A procedure of several trainings, which one noise, one sampling rate and one number of steps do not describe.
-            return _of_procedure(stated, trainer, case)
+        procedure = None if trainer is None else trainer.procedure()
+        if procedure is not None:
+            # Several trainings, which one noise, one sampling rate and one number of steps do not describe.
+            return _of_procedure(stated, procedure, case)
         return _proven(
             _from_numbers(stated),
             "privacy loss distribution of the noise, sampling and steps that are stated with it",
@@ -75,16 +76,14 @@ def prove_again(stated: Guarantee, case: Case) -> Proven:
         return Proven(by=f"it cannot be worked out: {str(error).rstrip('.')}")
 
 
-def _of_procedure(stated: Guarantee, trainer: SoftLabelTrainer, case: Case) -> Proven:
-    """Return what soft labels guarantee, teachers included, in the terms that are stated."""
+def _of_procedure(stated: Guarantee, procedure: Procedure, case: Case) -> Proven:
+    """Return what several trainings together guarantee, in the terms that are stated."""
     members = len(case.split.defender)
-    for part in (trainer.inner, trainer.teacher):
-        watchable = part.watching()
-        rows = None if watchable is None else watchable.private.rows
-        if rows is not None and rows != members:
+    for rows in procedure.stated_rows:
+        if rows != members:
             return _other_rows(rows, members)
     _must_be_few(stated.steps)
-    again = trainer.guarantee_on(
+    again = procedure.guarantee_on(
         members, _terms(stated), largest_unit=largest_unit(case.split.defender)
     )
     if again is None:

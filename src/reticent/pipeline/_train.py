@@ -29,14 +29,12 @@ from reticent.train import (
     SGD,
     PrivateModule,
     PrivateNetwork,
-    SoftLabelTrainer,
     fitting_batch,
     guarantee_of,
     private_trainer_of,
     spent,
     trainer_of,
     with_noise_for,
-    with_noise_for_procedure,
 )
 
 __all__ = [
@@ -294,12 +292,12 @@ def _train_as_it_stands(
         must_be_writable(out, private=True)
         trainer.must_be_storable(members)
     product = as_product(trainer.train(members, seed=train_seed(plan.seed)))
-    guarantee = trainer.guarantee(rows)
-    if isinstance(trainer, SoftLabelTrainer):
+    guarantee, procedure = trainer.guarantee(rows), trainer.procedure()
+    if procedure is not None:
         terms = (
             Terms(delta=1 / (10 * rows)) if plan.risk is None else plan.risk.terms(rows)
         )
-        guarantee = trainer.guarantee_on(
+        guarantee = procedure.guarantee_on(
             rows, terms, largest_unit=largest_unit(members)
         )
     trained = _described(
@@ -312,20 +310,20 @@ def _train_as_it_stands(
 
 
 def _calibrated(trainer: Trainer, risk: Risk, rows: int) -> Trainer:
-    """Return soft labels with the noise that a risk asks for; any other trainer has none that could be set."""
-    if not isinstance(trainer, SoftLabelTrainer):
+    """Return a procedure with the noise that a risk asks for; any other trainer has none that could be set."""
+    procedure = trainer.procedure()
+    if procedure is None:
         raise InvalidInput(
             f"{trainer.recipe} adds no noise that could be set to keep a risk; name a reticent.PrivateNetwork(...), soft labels of one, or leave "
             "the risk out: nothing is then guaranteed."
         )
-    soft = with_noise_for_procedure(
-        trainer.soft,
+    recipe = procedure.keeping(
         risk.target(rows),
         rows=rows,
         delta=risk.delta_for(rows),
         relation=risk.neighbours,
     )
-    return trainer_of(soft)
+    return trainer_of(recipe)
 
 
 def _described(

@@ -10,6 +10,7 @@ from reticent.product._probabilities import ProbabilityRegressor
 from reticent.product._protocols import (
     Departure,
     Predictor,
+    Procedure,
     Product,
     Regressor,
     Student,
@@ -74,6 +75,7 @@ __all__ = [
     "OpenedFile",
     "Predictor",
     "ProbabilityRegressor",
+    "Procedure",
     "Product",
     "Provenance",
     "Regressor",

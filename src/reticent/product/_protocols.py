@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from reticent.account import Guarantee
+from reticent.account import Guarantee, Relation, Target, Terms
 from reticent.data import Table
 from reticent.product.internals import Internals
 from reticent.run import Content, Workers
@@ -17,6 +17,7 @@ from reticent.run import Content, Workers
 __all__ = [
     "Departure",
     "Predictor",
+    "Procedure",
     "Product",
     "Regressor",
     "Student",
@@ -199,6 +200,10 @@ class Trainer(Protocol):
         """Return the parameters that its recipe could be written with, and their values; empty if they are not known."""
         ...
 
+    def procedure(self) -> "Procedure | None":
+        """Return the guarantee of several private trainings taken together, which can be worked out; None if it is one training or has none."""
+        ...
+
     def student(self) -> "Student":
         """Return the same training on targets in place of labels, such as class probabilities.
 
@@ -206,6 +211,43 @@ class Trainer(Protocol):
         ------
         InvalidSpec
             If it takes hard labels only.
+        """
+        ...
+
+
+class Procedure(Protocol):
+    """Several private trainings whose products go into one, and are paid for together."""
+
+    @property
+    def stated_rows(self) -> tuple[int, ...]:
+        """The numbers of rows that its trainings were planned for, where they state one."""
+        ...
+
+    def guarantee_on(
+        self, rows: int, terms: Terms, *, largest_unit: int = 1
+    ) -> Guarantee | None:
+        """Return what the whole procedure guarantees in the given terms; None if a part adds no noise.
+
+        Parameters
+        ----------
+        rows : int
+            Number of records that a product is trained on.
+        terms : Terms
+            Delta, relation, prior and false-positive rate.
+        largest_unit : int
+            Largest number of rows that one person has.
+        """
+        ...
+
+    def keeping(
+        self, target: Target, *, rows: int, delta: float, relation: Relation
+    ) -> object:
+        """Return the recipe with the least noise with which the whole procedure meets a target.
+
+        Raises
+        ------
+        InvalidInput
+            If no noise in its trainings could keep it.
         """
         ...
 

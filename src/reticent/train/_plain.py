@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from reticent.account import Guarantee
 from reticent.data import Table
 from reticent.errors import InvalidInput, InvalidSpec
-from reticent.product import Student, Watchable, answers_of, as_product
+from reticent.product import (
+    Procedure,
+    Student,
+    Watchable,
+    answers_of,
+    as_product,
+)
 from reticent.run import Content, code_of, content_of
 
 __all__ = ["PlainTrainer", "WrappedTrainer", "must_fit"]
@@ -110,6 +116,10 @@ class PlainTrainer(ABC):
 
     def watching(self) -> Watchable | None:
         """Return None: there are no noisy steps to watch."""
+        return None
+
+    def procedure(self) -> Procedure | None:
+        """Return None: it is one training."""
         return None
 
     @property

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -92,21 +93,8 @@ def clean_product(
     the answers on all 100 records are the same, digit for digit
     """
     notes = Notes()
-    if isinstance(product, FittedProduct | FittedRegressor):
-        cleaned: Product = _clean_fitted(
-            product, members, notes, rng=rng, smallest_group=smallest_group
-        )
-    elif isinstance(product, NetworkProduct | ModuleProduct):
-        cleaned = product
-        if members is not None:
-            encoder = clean_encoder(product.encoder, members, notes, smallest_group)
-            cleaned = replace(product, encoder=encoder)
-    else:
-        notes.keep(
-            f"everything in a {type(product).__name__}",
-            "reticent does not know what it is made of",
-        )
-        cleaned = product
+    source = _Source(members=members, rng=rng, smallest_group=smallest_group)
+    cleaned = _without(product, source, notes)
     if members is None:
         notes.keep(
             "names and values of few people",
@@ -123,6 +111,15 @@ def clean_product(
 
 
 @dataclass(frozen=True, kw_only=True)
+class _Source:
+    """What cleaning takes from: the records, if they are known, and chance."""
+
+    members: Table | None
+    rng: np.random.Generator
+    smallest_group: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Asked:
     """A way to ask an estimator about the members."""
 
@@ -133,14 +130,35 @@ class _Asked:
         return replace(self.product, estimator=estimator).outputs(self.members.features)
 
 
+@singledispatch
+def _without(product: Any, source: _Source, notes: Notes) -> Any:
+    """Return a product without what no answer needs; a new kind of product registers its own way."""
+    notes.keep(
+        f"everything in a {type(product).__name__}",
+        "reticent does not know what it is made of",
+    )
+    return product
+
+
+@_without.register(NetworkProduct)
+@_without.register(ModuleProduct)
+def _clean_network(
+    product: NetworkProduct | ModuleProduct, source: _Source, notes: Notes
+) -> NetworkProduct | ModuleProduct:
+    if source.members is None:
+        return product
+    encoder = clean_encoder(
+        product.encoder, source.members, notes, source.smallest_group
+    )
+    return replace(product, encoder=encoder)
+
+
+@_without.register(FittedProduct)
+@_without.register(FittedRegressor)
 def _clean_fitted(
-    product: FittedProduct | FittedRegressor,
-    members: Table | None,
-    notes: Notes,
-    *,
-    rng: np.random.Generator,
-    smallest_group: int,
+    product: FittedProduct | FittedRegressor, source: _Source, notes: Notes
 ) -> FittedProduct | FittedRegressor:
+    members, rng, smallest_group = source.members, source.rng, source.smallest_group
     try:
         estimator = copy.deepcopy(product.estimator)
     except Exception as error:  # an estimator of the user's own may raise anything

@@ -19,6 +19,7 @@ _TICKS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 _FAMILIES = {
     "trains others": ("pool", "third", "other attacks that train models"),
     "looks inside": ("inside", "fourth", "other attacks that look inside"),
+    "reads the file": ("file", "fifth", "other attacks that read the file"),
     "queries": ("query", "other", "other attacks that only query"),
 }
 _BEST = template("{{ name }}{% if best %} <b>(best)</b>{% endif %}")

@@ -1,5 +1,7 @@
 """The verdict, why, what would settle it, and what the reader must know beside it."""
 
+import re
+
 from markupsafe import Markup
 from rich.console import RenderableType
 from rich.text import Text
@@ -18,6 +20,13 @@ _BANNER = template(
 <h1>{{ question }} {{ what }}</h1>
 <div class="verdict {{ verdict }}"><strong>{{ verdict }}</strong>
 {%- for sentence in summary %}<p>{{ sentence }}</p>{% endfor %}</div>"""
+)
+# A command of reticent's, which ends where another begins or the sentence does.
+_COMMAND = re.compile(
+    r"reticent (?:audit|clean|train) .*?(?= and then reticent |$)", re.DOTALL
+)
+_STEP = template(
+    "{% for words, is_command in parts %}{% if is_command %}<code>{{ words }}</code>{% else %}{{ words }}{% endif %}{% endfor %}"
 )
 _STYLE = {
     Verdict.RELEASE: "bold green",
@@ -45,7 +54,9 @@ class VerdictSection:
             banner,
             heading("Why", 2),
             listed(dossier.reasons),
-            block(heading(_steps_title(dossier), 2), listed(steps)) if steps else None,
+            block(heading(_steps_title(dossier), 2), listed(map(_step, steps)))
+            if steps
+            else None,
             note(access_words(dossier)),
             *(warning(words) for words in dossier.warnings),
         )
@@ -83,6 +94,15 @@ def access_words(dossier: Dossier) -> str:
     others = [str(access) for access in Access if str(access) not in reached]
     words = f"The verdict speaks for attackers who reach: {', '.join(reached)}."
     return words + (f" It does not for: {', '.join(others)}." if others else "")
+
+
+def _step(words: str) -> Markup:
+    """Return a step in which commands look like commands."""
+    parts, at = [], 0
+    for found in _COMMAND.finditer(words):
+        parts += [(words[at : found.start()], False), (found[0], True)]
+        at = found.end()
+    return _STEP(parts=[*parts, (words[at:], False)])
 
 
 def _steps_title(dossier: Dossier) -> str:

@@ -19,6 +19,7 @@ _VIEWS = {"0-1 loss": "right or wrong", "loss": "the loss"}
 _FAMILIES = {
     "queries": "only queries",
     "looks inside": "looks inside",
+    "reads the file": "reads the file",
     "trains others": "trains other models",
 }
 Row = tuple[str, Estimate, str, str]  # name, estimate, class, what the tip adds
@@ -45,7 +46,7 @@ class WorstCaseSection:
             lead(
                 "An adversary who sees certain things of an answer, and makes the best of them, reaches the worst case; 0 is good, 1 is worst. "
                 "Attacks that compare with other models know more than one answer tells: for them the rows with their score count. "
-                "Of the attacks that were run, the best of each family is shown: those that only query, look inside, or train other models.",
+                "Of the attacks that were run, the best of each family is shown: those that only query, look inside, read the file, or train other models.",
                 _bound_verdict(dossier),
             ),
             card(worst_case(dossier), key(entries)),

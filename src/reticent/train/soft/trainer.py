@@ -7,16 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.account import Guarantee, Terms
+from reticent.account import Guarantee, Relation, Target, Terms
 from reticent.data import Table
 from reticent.errors import InvalidSpec
-from reticent.product import Trainer, answers_of, as_product
+from reticent.product import Procedure, Trainer, answers_of, as_product
 from reticent.run import Content, content_of, seed_for, stream
 from reticent.train._plain import PlainTrainer, must_fit
 from reticent.train.memory import fitting_size
 from reticent.train.private.noise import secure_generator
 from reticent.train.soft.folds import folds_of, teaching_masks
-from reticent.train.soft.procedure import guarantee_of_procedure, teacher_rows
+from reticent.train.soft.procedure import (
+    guarantee_of_procedure,
+    teacher_rows,
+    with_noise_for_procedure,
+)
 from reticent.train.soft.recipes import RepairedLabels, Taught
 from reticent.train.soft.targets import LeaveOut, leave_out
 
@@ -106,6 +110,25 @@ class SoftLabelTrainer(PlainTrainer):
     def guarantee(self, rows: int) -> Guarantee | None:
         """Return what the whole procedure guarantees, teachers included, at delta 1 / (10 rows) under add/remove; None without noise."""
         return self.guarantee_on(rows, Terms(delta=1 / (10 * rows)))
+
+    def procedure(self) -> Procedure | None:
+        """Return the trainer itself: teachers and student are paid for together."""
+        return self
+
+    @property
+    def stated_rows(self) -> tuple[int, ...]:
+        """The numbers of rows that student and teachers were planned for, where they state one."""
+        private = [part.watching() for part in (self.inner, self.teacher)]
+        rows = [one.private.rows for one in private if one is not None]
+        return tuple(number for number in rows if number is not None)
+
+    def keeping(
+        self, target: Target, *, rows: int, delta: float, relation: Relation
+    ) -> Taught:
+        """Return soft labels with the least noise with which the whole procedure meets a target."""
+        return with_noise_for_procedure(
+            self.soft, target, rows=rows, delta=delta, relation=relation
+        )
 
     def guarantee_on(
         self, rows: int, terms: Terms, *, largest_unit: int = 1
