@@ -15,7 +15,7 @@ __all__ = ["TableExposedSection"]
 
 HEADS = ("by what", "members", "non-members")
 COLUMN_HEADS = ("column", "exact values", "in at most 16 bins")
-MOST_COLUMNS = 12  # shown; the others tell less
+MOST_COLUMNS = 8  # shown; the others tell less
 # Attacks by what they look at, in the words of the report.
 KINDS = (
     ("copied rows", ("identical_rows", "hamming_difference")),
