@@ -72,7 +72,7 @@ for caveat in claim.caveats:
 product = product_of_module(module, table, centre=CENTRE, scale=SCALE)
 provenance = Provenance(
     recipe=f"Opacus {opacus.__version__}",
-    data_fingerprint=table_digest(table),
+    data_fingerprint=table_digest(table, seed=SEED),
     seed=SEED,
     classes=table.classes,
     versions=versions(),

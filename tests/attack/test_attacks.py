@@ -125,6 +125,7 @@ def test_sealed_tags_score_every_record_once_and_keep_units_together():
         SealedTags(tags, units[:-1])
 
 
+@pytest.mark.slow
 def test_the_learned_attack_is_unbiased_on_noise(seed):
     """Cross-fitted accuracy over many null products has mean 1/2 and the size of its interval."""
     rng = stream(seed, "null")

@@ -84,7 +84,8 @@ def boosted(**parameters):
 
 forest = partial(RandomForestClassifier, 30, random_state=0)
 
-# Kind: table, how to make it, and the least AUC; at 600 members these are near 1 where nothing else is said.
+# Kind: table, how to make it, and the least AUC; at 600 members these are near 1 where nothing else is said. Those of single trees and of
+# histograms of XGBoost are one-in-a-million prediction bounds (Student) of 40 seeds, with means and standard deviations of .784 (.027) and .742 (.023).
 HOLDS = {
     "nearest neighbours": ("continuous", nearest, ALL),
     "nearest neighbours, scaled": ("continuous", lambda: scaled(nearest()), ALL),
@@ -115,8 +116,8 @@ HOLDS = {
     "words": ("mixed", lambda: make_pipeline(make_column_transformer((TfidfVectorizer(), "note")), linear()), 0.75),
     "histogram boosting": ("continuous", lambda: HistGradientBoostingClassifier(max_iter=20), ALL),
     "XGBoost, exact": ("continuous", lambda: boosted(tree_method="exact"), 0.85),
-    "XGBoost, histograms": ("continuous", lambda: boosted(tree_method="hist"), 0.7),
-    "tree": ("continuous", lambda: DecisionTreeClassifier(random_state=0), 0.65),
+    "XGBoost, histograms": ("continuous", lambda: boosted(tree_method="hist"), 0.61),
+    "tree": ("continuous", lambda: DecisionTreeClassifier(random_state=0), 0.63),
     "gradient boosting": ("continuous", lambda: GradientBoostingClassifier(n_estimators=20, random_state=0), 0.7),
     "forest": ("continuous", forest, 0.98),
     "forest, scaled": ("continuous", lambda: scaled(forest()), 0.98),

@@ -230,6 +230,7 @@ def test_builtin_table_is_refused_and_the_report_can_be_shown_again(tmp_path):
     assert "attacking: " in done.stderr
     assert done.stdout.lstrip().startswith("REFUSE")
     assert "o/report.html" in done.stdout
+    assert "The audit drew the members at random" in " ".join(done.stdout.split())
     assert {p.name for p in (tmp_path / "o").iterdir()} == {
         "dossier.json",
         "report.html",
@@ -324,6 +325,7 @@ def test_product_made_elsewhere_is_audited_by_part(folder):
     assert done.returncode in (1, 3)
     assert content["records"]["defender"] == content["records"]["reserved"] == 100
     assert content["provenance"]["recipe"] == ""
+    assert not content["evidence"]["blind"]["at_random"]
 
 
 SLOW = [

@@ -58,7 +58,7 @@ def good(tmp_path_factory):
     table = read_table(made / "people.csv", target="ill")
     provenance = Provenance(
         recipe="reticent.PrivateNetwork(hidden=(4,))",
-        data_fingerprint=table_digest(table),
+        data_fingerprint=table_digest(table, seed=0),
         seed=0,
         classes=("no", "yes"),
         versions=versions(),
@@ -229,6 +229,14 @@ def test_a_plain_hash_in_an_older_folder_is_told_of(folder):
     check(done, folder, statuses=(1, 3))
     assert "plain_hash" in [f["name"] for f in json.loads(done.stdout)["findings"]]
     assert table.fingerprint not in done.stdout
+
+
+@pytest.mark.parametrize("seed", [1, None])
+def test_an_edited_seed_makes_nobody_a_member(folder, seed):
+    """With another seed the table is divided otherwise: members would pass for non-members, and no attack would find them."""
+    edited(folder, seed=seed)
+    for command in (AUDIT, CLEAN):
+        check(run(*command, folder=folder), folder, words="it is not known which rows")
 
 
 def test_a_report_is_not_written_into_what_it_judges(folder):
@@ -549,6 +557,44 @@ def test_commands_that_read_no_product_import_nothing_of_the_folder(folder):
         (["compare", *TABLE, "--models", "4", "--workers", "1", *TREES], (0, 1, 3)),
     ):  # fmt: skip
         check(run(*command, folder=folder), folder, statuses=statuses)
+
+
+HOSTILE_TABLES = {
+    "NUL": b"age,ill\n1\0,yes\n2,no\n",
+    "ragged": b"age,ill\n1,yes,3\n2,no\n",
+    "copied": b"age,ill,ill\n1,yes,no\n2,no,no\n",
+    "steers": f"age,{ESCAPES}\n1,yes\n2,no\n".encode(),
+    "no text": bytes(range(128, 256)) * 9,
+    "empty": b"",
+    "no rows": b"age,ill\n",
+    "infinite": b"age,ill\n" + b"inf,yes\n1,no\n" * 60,
+    "a quotation mark": b'age,ill\n"1,yes\n2,no\n',
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE_TABLES.values(), ids=HOSTILE_TABLES)
+def test_a_hostile_table_is_one_sentence_in_every_command_that_reads_one(
+    folder, content
+):
+    (folder / "people.csv").write_bytes(content)
+    for command in (
+        AUDIT,
+        CLEAN,
+        IDENTIFY,
+        ["audit", *TABLE, *TREES[:2], *QUICK],
+        ["train", *TABLE, "--belief", "0.9"],
+        ["compare", *TABLE, "--models", "4", "--workers", "1", *TREES],
+    ):
+        check(run(*command, folder=folder), folder)
+
+
+def test_a_hostile_table_is_not_the_one_that_was_judged(dossier, folder):
+    asked = ["verify", str(dossier / "audit"), str(dossier / "product"), "--table"]
+    for content in HOSTILE_TABLES.values():
+        (folder / "people.csv").write_bytes(content)
+        done = run(*asked, "people.csv", folder=folder)
+        check(done, folder, statuses=(1, 2))
+        assert "YES" not in done.stdout
 
 
 def test_every_command_was_walked():

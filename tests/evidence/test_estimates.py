@@ -1,6 +1,7 @@
 """Proportions, best-of, vulnerability, epsilon, calibration, power."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -46,6 +47,69 @@ def test_clopper_pearson_equals_scipy(trials, data, level):
 def test_an_estimate_must_lie_in_its_interval():
     with pytest.raises(InvalidInput, match="outside its interval"):
         Estimate(value=0.5, low=0.6, high=0.7, level=0.9, method="x")
+
+
+def spoken(text):
+    """Return value, low and high of an estimate as it is printed, each as the range of numbers that the word allows."""
+    found = re.fullmatch(r"(\S+)(?: %)? \[(\S+?)(?: %)?, (\S+?)(?: %)?\]", text)
+    ranges = {"<": lambda x: (0.0, x), ">": lambda x: (x, 0.0)}
+    return [
+        ranges[word[0]](float(word[1:])) if word[0] in "<>" else (float(word),) * 2
+        for word in found.groups()
+    ]
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.floats(-1, 1),
+            st.floats(-1e-3, 1e-3),
+            st.sampled_from(
+                [0.0, 1.0, 8e-5, 0.29, 0.1 + 0.2, 1e-30, -1e-30, 12.5, -39.37]
+            ),
+        ),
+        min_size=3,
+        max_size=3,
+    )
+)
+def test_a_printed_interval_contains_the_interval(numbers):
+    low, value, high = sorted(numbers)
+    estimate = Estimate(value=value, low=low, high=high, level=0.95, method="x")
+    forms = ((str(estimate), 1), (estimate.signed, 1), (estimate.percent, 100))
+    for text, scale in forms:
+        assert "e" not in text
+        middle, lowest, highest = spoken(text)
+        close = 1e-9  # what is nearer to a printed number than this is that number
+        assert lowest[0] <= scale * low + close
+        assert highest[1] >= scale * high - close
+        assert lowest[0] <= middle[1] + close
+        assert middle[0] <= highest[1] + close
+        decimals = {len(word.partition(".")[2]) for word in re.findall(r"[\d.]+", text)}
+        assert len(decimals - {0}) <= 1  # whole numbers aside, which are exact
+        # What is above 0 is never called 0, and what is called 0 is nothing.
+        for number, word in zip(
+            (value, low, high), re.findall(r"[-+<>]*[\d.]+", text), strict=True
+        ):
+            assert (float(word.lstrip("<>")) == 0) == (number == 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "text"),
+    [
+        (0.01, 8e-5, 0.13, "0.01 [<0.01, 0.13]"),
+        (0.9, 0.8996, 0.91, "0.900 [0.899, 0.910]"),
+        (0.5, 0.449, 0.551, "0.50 [0.44, 0.56]"),
+        (3.4675, 3.4675, float("inf"), "3.47 [3.46, inf]"),
+        (1.0, 0.996, 1.0, "1 [0.996, 1]"),
+        (-0.002, -0.02, 0.06, ">-0.01 [-0.02, 0.06]"),
+        (6399.0, 6399.0, 6399.0, "6399 [6399, 6399]"),
+        (5.0, 0.2, 39.37, "5 [<1, 40]"),
+        (12512.4, 12000.6, 13010.2, "12512 [12000, 13011]"),
+    ],
+)
+def test_numbers_of_one_estimate_have_the_same_decimals(value, low, high, text):
+    estimate = Estimate(value=value, low=low, high=high, level=0.95, method="x")
+    assert str(estimate) == text
     with pytest.raises(InvalidInput, match="not a proportion"):
         clopper_pearson(11, 10, level=0.9)
 

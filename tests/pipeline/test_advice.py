@@ -12,7 +12,7 @@ from scipy.stats import norm
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 import made
 
-from reticent.evidence import privacy_from_accuracy
+from reticent.evidence import FileEvidence, FoundInFile, privacy_from_accuracy
 from reticent.pipeline import AuditPlan
 from reticent.pipeline._advice import (
     advantage_that_keeps,
@@ -153,16 +153,45 @@ def test_what_is_done_about_a_file_comes_first_if_nothing_shows_more():
     command = shlex.split(clean.partition("is left: ")[2])
     assert command[:2] == ["reticent", "audit"]
     assert command[-2:] == ["--save-product", "cleaned-product"]
-    assert "(combined pool) has a privacy score of 0.96" in queries
+    assert "(combined pool) has a privacy score of 0.960" in queries
     assert tuple(others) == remedies(plan())
+    # Answers that break the limit of 0.9 as well are no way out.
+    leaking = ("combined_pool", "trains others", 0.8)
+    assert remedies(plan(), found(READ, leaking)) == (clean, *others)
 
 
 def test_a_file_that_was_cleaned_or_shows_less_than_answers_is_not_cleaned_again():
     steps = remedies(plan(cleaned=True), found(READ, QUERIED))
     assert "--save-product" not in str(steps)
     assert "queries only" in steps[0]
-    # Where answers alone break the limit on privacy, keeping the file would not help.
-    broken = ("combined_pool", "trains others", 0.8)
-    assert "queries only" not in str(remedies(plan(), found(READ, broken)))
     louder = ("lira", "trains others", 0.99)
     assert remedies(plan(), found(READ, louder)) == remedies(plan())
+
+
+def test_a_model_that_stores_its_records_is_replaced_not_cleaned():
+    neighbours = "sklearn.neighbors.KNeighborsClassifier(n_neighbors=400)"
+    asked = plan(neighbours, cleaned=True)
+    rows = FoundInFile(place="_fit_X", stage="records", members=600, nonmembers=0)
+    file = FileEvidence(
+        members=600,
+        nonmembers=600,
+        rows=rows,
+        values=None,
+        trees=None,
+        rare_values=0,
+        smallest_group=20,
+        long_axes=("_fit_X",),
+        parameters=5_000,
+        size=40_000,
+        unread=(),
+    )
+    evidence = replace(found(READ, QUERIED), file=file)
+    first, *others = remedies(asked, evidence)
+    assert "a kind of model that stores no records" in first
+    command = shlex.split(first.partition("of its file: ")[2])
+    recipe = command[command.index("--trainer") + 1]
+    assert parse_trainer(recipe).recipe != neighbours
+    assert command.count("--trainer") == 1
+    # Coincidences are no records that are stored, and without any the other steps stand alone.
+    chance = replace(file, rows=replace(rows, members=30, nonmembers=30))
+    assert list(remedies(asked, replace(evidence, file=chance))) == others

@@ -17,7 +17,7 @@ from reticent.attack import Loss, Scores
 from reticent.data import table_from_frame
 from reticent.errors import InvalidInput, TrainerFailed
 from reticent.pipeline import AuditPlan, run_audit
-from reticent.policy import Limit, Verdict, read_policy
+from reticent.policy import Limit, Outcome, Verdict, read_policy
 from reticent.run import Effort, Run, Store, stream
 from reticent.train import EstimatorTrainer
 
@@ -65,6 +65,32 @@ def test_a_logistic_regression_is_released_to_strangers_and_refused_to_insiders(
     assert "Theorem 3" in outsider.warnings[0]
     assert strict.verdict == Verdict.REFUSE
     assert "insider" in strict.reasons[0]
+
+
+@pytest.mark.usefixtures("few_trees")
+@pytest.mark.parametrize("pool", [4, 0])
+def test_without_the_strongest_attacks_there_is_no_release(pool, tmp_path):
+    """Every limit is kept with a pool and without it; what the default policy requires was run with it alone."""
+    X, y = made(300)
+    policy = replace(
+        read_policy("default"), limits=(Limit(measure="privacy", at_least=0.2),)
+    )
+    plan = AuditPlan(
+        trainer=EstimatorTrainer.of(LogisticRegression(), preprocess=False),
+        policy=policy,
+        rounds=1,
+        pool=pool,
+        arguments=("audit", "people.csv", "--pool", str(pool)),
+    )
+    table = table_from_frame(pd.DataFrame(X).add_prefix("x"), target=y)
+    dossier = run_audit(table, plan, run=Run(effort=Effort(minutes=0.1))).dossier
+    assert {limit.outcome for limit in dossier.decision.limits} == {Outcome.KEPT}
+    if pool:
+        assert dossier.verdict == Verdict.RELEASE
+        return
+    assert dossier.verdict == Verdict.INCONCLUSIVE
+    assert any("'combined_pool'" in reason for reason in dossier.reasons)
+    assert any(step.endswith("--pool 8") for step in dossier.decision.next_steps)
 
 
 def test_a_small_table_is_inconclusive_and_says_what_it_could_have_seen():
@@ -188,6 +214,7 @@ def null_outputs(rng, n):
     return p, y
 
 
+@pytest.mark.slow
 def test_a_product_that_leaks_nothing_is_refused_at_most_one_time_in_twenty(seed):
     rng = stream(seed, "null audits")
     runs = 30

@@ -1,6 +1,7 @@
 """A deadline leaves out statistics by their time alone; what a limit needs makes the audit inconclusive, the rest is named."""
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -8,13 +9,14 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.tree import DecisionTreeClassifier
 
-from reticent.attack import LikelihoodRatio, Loss
+from reticent.attack import LikelihoodRatio, Loss, Need
 from reticent.data import table_from_frame
+from reticent.errors import InvalidInput
 from reticent.evidence import Limit, LongStatistic
 from reticent.pipeline import AuditPlan, derive_again, run_audit
 from reticent.policy import Outcome, Verdict, read_policy
 from reticent.report import Dossier, render_html, render_text
-from reticent.run import Effort, Run, Serial
+from reticent.run import Effort, Run, Serial, _effort
 from reticent.train import EstimatorTrainer
 
 VIEWS = {
@@ -140,9 +142,8 @@ class EnoughHeard(Exception):
     """The size of the pool was told, and nothing after it matters."""
 
 
-@pytest.mark.parametrize(("left", "trains"), [(60.0, True), (1e-6, False)])
-def test_no_pool_is_trained_for_which_the_deadline_leaves_no_time(table, left, trains):
-    """Without --minutes eight models are trained however long they take, but not beyond a deadline."""
+def size_of_pool(table, effort):
+    """Return what an audit says of the pool before it trains one."""
     said = []
 
     def say(sentence):
@@ -150,11 +151,55 @@ def test_no_pool_is_trained_for_which_the_deadline_leaves_no_time(table, left, t
         if sentence.startswith("A pool"):
             raise EnoughHeard
 
-    effort = Stopped(clock=[60 - left])
+    plan = replace(plan_of(LENIENT), pool=None)
     with pytest.raises(EnoughHeard):
-        run_audit(
-            table,
-            replace(plan_of(LENIENT), pool=None),
-            run=Run(effort=effort, say=say),
-        )
-    assert ("No models are trained" not in said[-1]) == trains
+        run_audit(table, plan, run=Run(effort=effort, say=say))
+    return said[-1]
+
+
+@pytest.mark.parametrize(("left", "trains"), [(60.0, True), (1e-6, False)])
+def test_no_pool_is_trained_for_which_the_deadline_leaves_no_time(table, left, trains):
+    """Without --minutes eight models are trained however long they take, but not beyond a deadline."""
+    told = size_of_pool(table, Stopped(clock=[60 - left]))
+    assert ("No models are trained" not in told) == trains
+
+
+@pytest.mark.parametrize(
+    ("minutes", "size"), [(None, "8 models"), (1e-9, "No models"), (10.0, "64 models")]
+)
+def test_without_minutes_a_pool_of_eight_has_the_time_it_needs(
+    table, minutes, size, monkeypatch
+):
+    """The usual minutes suffice for no pool here; minutes that the user states bound it."""
+    monkeypatch.setattr(_effort, "USUAL_MINUTES", 1e-9)
+    assert f"{size} are trained" in size_of_pool(table, Effort(minutes=minutes))
+
+
+def test_a_deadline_that_leaves_no_time_for_any_attack_is_told_as_such(table):
+    effort = Stopped(workers=Serial(), clock=[61.0])
+    with pytest.raises(
+        InvalidInput, match=r"\('loss': the deadline of 1 minutes .* later --deadline"
+    ):
+        run_audit(table, plan_of(LENIENT), run=Run(effort=effort))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Broken:
+    name: str = "broken"
+    needs: ClassVar = frozenset({Need.ANSWERS})
+
+    def score(self, challenge, *, knowledge, rng):
+        raise ZeroDivisionError
+
+
+def test_attacks_that_all_failed_are_told_with_the_first_cause(table):
+    policy = replace(LENIENT, required_attacks={"any": ("broken",)})
+    plan = AuditPlan(
+        trainer=plan_of(LENIENT).trainer,
+        pool=0,
+        rounds=1,
+        policy=policy,
+        attacks=(Broken(),),
+    )
+    with pytest.raises(InvalidInput, match="'broken', failed: ZeroDivisionError"):
+        run_audit(table, plan, run=Run(effort=Effort(workers=Serial(), minutes=0.05)))

@@ -16,6 +16,9 @@ from reticent.report import render_html, render_text
 from reticent.run import Effort, Run, Store, stream
 from reticent.train import EstimatorTrainer, parse_trainer
 
+# What is asked here does not depend on how strong the learned attacks are.
+pytestmark = pytest.mark.usefixtures("few_trees_throughout")
+
 FALSE_ALARM = 1e-6
 NEIGHBOURS = "sklearn.neighbors.KNeighborsClassifier(n_neighbors=400)"
 QUERIES = replace(read_policy("default"), release="queries")
@@ -67,6 +70,7 @@ def test_a_product_that_stores_its_records_is_refused_whatever_its_answers_hide(
     check = next(c for c in dossier.decision.limits if c.measure == "file_records")
     assert check.outcome == Outcome.BROKEN
     assert any("whoever holds it can read" in r for r in dossier.reasons)
+    assert "stores no records" in dossier.decision.next_steps[0]
 
 
 def test_the_section_says_what_the_file_holds_and_shows_no_record(neighbours):

@@ -15,11 +15,14 @@ from hypothesis import strategies as st
 sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
 from in_process import run
 
-MINUTES = 0.2  # that an audit is given
+# That an audit is given: time for a pool of the smallest size, and for some tables of the next. What is asked here is what ordinary
+# and odd tables end in, not how much is found, so that two hundred audits of a few seconds each tell more than fifty long ones.
+MINUTES = 0.05
 FEWER_MINUTES = 0.02  # for a pool of the smallest size
-# Minutes of its deadline: a second, in which hardly anything can be done, and two that leave more and more out.
-DEADLINES = (0.02, 0.1, 1.0)
-# Seconds beyond: shared machines, and what cannot be cut short (reading, the training of the product, its controls).
+# Minutes of its deadline: three seconds, in which hardly anything can be done, and two that leave less and less out.
+DEADLINES = (0.05, 0.2, 1.0)
+# Seconds of the processor beyond: what cannot be cut short (reading, the training of the product, its controls). A machine that is
+# busy with something else takes none of them, so that this asserts no time.
 SLACK = 60.0
 TRAINERS = (
     "RandomForestClassifier(n_estimators=5)",
@@ -133,11 +136,12 @@ def tables(draw):
     }
     frame["ill"] = labels[target]()
     trainer = draw(st.sampled_from(TRAINERS))
-    if target == "quantity" and draw(st.booleans()):
+    # A classifier for a quantity is refused at once; so is a group without a name. Once in a while that is enough.
+    if target == "quantity" and draw(st.integers(0, 9)) < 9:
         trainer = "Ridge()"
     deadline = draw(st.sampled_from([*DEADLINES, DEADLINES[-1]]))
     options = ["--trainer", trainer, "--deadline", str(deadline)]
-    if draw(st.booleans()):
+    if draw(st.booleans()) and (names[0] or draw(st.integers(0, 9)) == 9):
         options += ["--group", names[0]]
     if count > 1 and draw(st.integers(0, 9)) == 9:
         options += ["--unit", names[-1]]
@@ -159,10 +163,10 @@ def check(table, folder, minutes):
         "2",
     ]
     command += ["--workers", "1", "--json", "--out", "out", *options]
-    began = time.monotonic()
+    began = time.process_time()
     done = run(*command, folder=folder)
     deadline = float(options[options.index("--deadline") + 1])
-    assert time.monotonic() - began < 60 * deadline + SLACK
+    assert time.process_time() - began < 60 * deadline + SLACK
     assert done.returncode in (0, 1, 2, 3), done.stderr
     if done.returncode == 2:
         assert done.stdout == ""
@@ -206,6 +210,7 @@ def test_some_odd_tables(table, tmp_path_factory):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_trees")
 @settings(
     max_examples=200,
     deadline=None,

@@ -1,6 +1,7 @@
 """What many models and the worst case add to the report: figures, tables, sentences; in Chromium, too."""
 
 import html
+import io
 import re
 import sys
 from dataclasses import replace
@@ -13,12 +14,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 from browser import browse, needs_chromium
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.text import Text
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
 import reticent
 from reticent.evidence import Calibration, CalibrationBin, Estimate, vulnerability_bound
 from reticent.report import Dossier, render_html, render_text
+from reticent.report._terminal import Screen, paragraph
 from reticent.report.plots import reach, round_ticks
 from reticent.report.sections.bound import bound_words
 from reticent.report.sections.glossary import GLOSSARY
@@ -149,12 +152,35 @@ def test_numbers_of_the_text_are_those_of_the_dossier(dossier):
     assert pool_words(evidence.pool) in text
 
 
-@pytest.mark.parametrize("width", [80, 100, 120])
+CUT = re.compile(r"\[[^\]]*$", re.MULTILINE)  # a line that ends inside an interval
+
+
+@pytest.mark.parametrize("width", range(80, 141))
 def test_text_fits_and_cuts_no_interval(dossier, width):
     text = render_text(dossier, width=width)
     assert max(map(len, text.splitlines())) <= width
-    inside = text[text.index("Privacy by group") : text.index("Over models")]
-    assert not re.search(r"\[[^\]]*$", inside, re.MULTILINE)
+    assert text.count(" [") > 50  # intervals, that is
+    assert not CUT.search(text)
+    # In a sentence, a value and its interval stand on one line, too. In tables the interval may stand below.
+    sentence = disparity_words(dossier.evidence, most=10)
+    assert f"{dossier.evidence.attacks[0].auc}".count("[") == 1
+    for estimate in re.findall(r"[\d.]+ \[[^\]]*\]", sentence):
+        assert estimate in text
+
+
+@given(st.integers(30, 140), st.integers(0, 140))
+def test_a_sentence_never_ends_inside_an_estimate(width, before):
+    estimates = ("<0.01 [0, 0.13]", "+0.03 [-0.01, +0.07]", "12.5 % [<0.1 %, 40 %]")
+    words = " and ".join(["a" * (before % 25), *estimates, *estimates]) + "."
+    screen = Screen(file=io.StringIO(), width=width)
+    screen.print(paragraph(words))
+    text = screen.file.getvalue()
+    assert flat(text) == flat(words)
+    for estimate in estimates:
+        assert text.count(estimate) == 2
+    # Without the rule, some width would cut one.
+    cut = [Text(words).wrap(screen, each) for each in range(30, 140)]
+    assert any(CUT.search(line.plain.rstrip()) for lines in cut for line in lines)
 
 
 def test_pairs_are_marked_if_and_only_if_the_adjusted_p_value_is_small(dossier):

@@ -19,11 +19,10 @@ from typing import Any, Protocol, runtime_checkable
 
 from dp_accounting.pld import common
 from dp_accounting.pld import privacy_loss_distribution as pld
-from scipy.stats import binom
 
 from reticent.account.composed import composed
 from reticent.account.gaussian import analytic_noise, check_budget
-from reticent.account.sampled import sampled_loss
+from reticent.account.sampled import group_sampled_loss, sampled_loss
 from reticent.account.source import classical_noise
 from reticent.errors import InvalidInput
 
@@ -373,16 +372,7 @@ class SubsampledGaussian:
         if size == 1:
             return self.loss(grid)
         _only(self.relation, Relation.ADD_REMOVE, "a group under sampling")
-        # A binomial number of the group's records takes part in each step: a mixture of shifts.
-        counts = range(size + 1)
-        return pld.from_mixture_gaussian_mechanism(
-            self.noise_multiplier,
-            sensitivities=[float(k) for k in counts],
-            sampling_probs=[
-                float(binom.pmf(k, size, self.sampling_rate)) for k in counts
-            ],
-            value_discretization_interval=grid,
-        )
+        return group_sampled_loss(self.noise_multiplier, self.sampling_rate, size, grid)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,8 +26,9 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.pld.pld_pmf import DensePLDPmf
 from numpy.typing import NDArray
 from scipy.special import ndtr
+from scipy.stats import binom
 
-__all__ = ["fitting_grid", "sampled_loss"]
+__all__ = ["fitting_grid", "group_sampled_loss", "sampled_loss"]
 
 Array = NDArray[np.float64]
 Mixture = tuple[tuple[float, float], ...]  # weights and means of normal distributions
@@ -35,6 +36,8 @@ Mixture = tuple[tuple[float, float], ...]  # weights and means of normal distrib
 REACH = 10.0  # standard deviations covered; the 1e-23 beyond count as a certain loss
 FINENESS = 20  # cells per standard deviation of a step's loss: 1/2000 of its variance
 MOST_CELLS = 2**18  # bounds the memory and the time of a composition
+NODES = 4_096  # of the table from which the inverse of a group's loss is begun
+NEWTON = 6  # steps that end at the last digit: the first error is below 1e-3, and each step squares it
 
 
 def sampled_loss(noise: float, rate: float, grid: float, *, replace: bool) -> Any:
@@ -78,6 +81,39 @@ def sampled_loss(noise: float, rate: float, grid: float, *, replace: bool) -> An
     return pld.PrivacyLossDistribution(removed, added)
 
 
+def group_sampled_loss(noise: float, rate: float, size: int, grid: float) -> Any:
+    """Return the privacy loss distribution of one step for a group whose records are all there or all absent.
+
+    A binomial number of them takes part, each by itself, and each moves the sum by one in the same direction.
+
+    Parameters
+    ----------
+    noise, rate : float
+        As in :func:`sampled_loss`.
+    size : int
+        Number of records of the group.
+    grid : float
+        Width of a cell of the privacy loss.
+    """
+    weights = binom.pmf(np.arange(size + 1), size, rate)
+    absent: Mixture = ((1.0, 0.0),)
+    left: Mixture = tuple((float(w), -float(k)) for k, w in enumerate(weights))
+    right: Mixture = tuple((w, -mean) for w, mean in left)
+    far = REACH * noise
+    ends = np.array([far, -size - far])
+    (least, most), _ = _group_loss(ends, noise, weights)
+
+    def place(losses: Array) -> Array:
+        return _group_place(losses, noise, weights, far)
+
+    def place_mirrored(losses: Array) -> Array:
+        return -_group_place(-losses, noise, weights, far)
+
+    removed = _connected((left, absent), place, (least, most), noise, grid)
+    added = _connected((absent, right), place_mirrored, (-most, -least), noise, grid)
+    return pld.PrivacyLossDistribution(removed, added)
+
+
 def fitting_grid(noise: float, rate: float, coarsest: float) -> float:
     """Return a grid that is fine enough for the loss of one step, and rarely coarser than ``coarsest``.
 
@@ -115,6 +151,35 @@ def _place(losses: Array, noise: float, rate: float) -> Array:
     decay = np.exp(-np.maximum(losses, 1.0))
     large = losses - math.log(rate) + np.log1p(-(1 - rate) * decay)
     return np.asarray(-0.5 - noise**2 * np.where(losses > 1, large, small))
+
+
+def _group_loss(x: Array, noise: float, weights: Array) -> tuple[Array, Array]:
+    """Return the log-likelihood ratio of outputs, with the group to without it, and its slope."""
+    counts = np.arange(len(weights), dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        terms = np.log(weights) - (counts**2 / 2 + counts * x[..., None]) / noise**2
+    top = terms.max(axis=-1, keepdims=True)
+    shares = np.exp(terms - top)
+    total = shares.sum(axis=-1)
+    return top[..., 0] + np.log(total), -(shares @ counts) / total / noise**2
+
+
+def _group_place(losses: Array, noise: float, weights: Array, far: float) -> Array:
+    """Return the output at which the loss of a group has the given value; the ends of the reach for losses beyond them.
+
+    The loss falls with the output and is convex. A table gives the start, Newton's method the rest.
+    """
+    x = np.linspace(-(len(weights) - 1) - far, far, NODES)
+    table, _ = _group_loss(x, noise, weights)
+    places = np.interp(losses, table[::-1], x[::-1])
+    inside = (losses > table[-1]) & (losses < table[0])
+    found = places[inside]
+    for _ in range(NEWTON):
+        value, slope = _group_loss(found, noise, weights)
+        # Where the loss is flat a step may leap out of the reach.
+        found = np.clip(found - (value - losses[inside]) / slope, x[0], x[-1])
+    places[inside] = found
+    return places
 
 
 def _place_replaced(losses: Array, noise: float, rate: float) -> Array:

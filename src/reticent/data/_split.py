@@ -33,11 +33,14 @@ class Split:
         Records of the same source that the product never sees: the non-members.
     auxiliary : Table or None
         Records an outsider may hold; neither members nor non-members.
+    drawn : bool
+        Whether the parts were drawn at random, and not given.
     """
 
     defender: Table
     reserved: Table
     auxiliary: Table | None
+    drawn: bool = False
 
     def __post_init__(self) -> None:
         named = [("defender", self.defender), ("reserved", self.reserved)]
@@ -121,7 +124,7 @@ class Split:
             part_of_unit[members] = np.searchsorted(
                 cuts, np.arange(len(members)), side="right"
             )
-        return cls._from_codes(table, part_of_unit[unit_of_row])
+        return cls._from_codes(table, part_of_unit[unit_of_row], drawn=True)
 
     @classmethod
     def by_part(cls, table: Table) -> "Split":
@@ -139,12 +142,15 @@ class Split:
         return cls._from_codes(table, codes)
 
     @classmethod
-    def _from_codes(cls, table: Table, codes: NDArray[np.int64]) -> "Split":
+    def _from_codes(
+        cls, table: Table, codes: NDArray[np.int64], *, drawn: bool = False
+    ) -> "Split":
         rows = [np.flatnonzero(codes == k) for k in range(3)]
         return cls(
             defender=table.take(rows[0]),
             reserved=table.take(rows[1]),
             auxiliary=table.take(rows[2]) if len(rows[2]) else None,
+            drawn=drawn,
         )
 
 

@@ -32,6 +32,7 @@ from reticent.evidence.calibration import (
     calibration,
 )
 from reticent.evidence.checks import Check, Sampling, check_training, stated_fact
+from reticent.evidence.columns import Columns, one_row_per_unit
 from reticent.evidence.comparison import (
     MOST_EXPOSED,
     Comparison,
@@ -40,6 +41,15 @@ from reticent.evidence.comparison import (
     Difference,
     Ellipse,
     compare_defences,
+)
+from reticent.evidence.copies import Copies, count_copies
+from reticent.evidence.disclosure import (
+    Disclosure,
+    Success,
+    compare_success,
+    guess_attribute,
+    infer_attribute,
+    link_halves,
 )
 from reticent.evidence.disparity import (
     Anova,
@@ -54,6 +64,16 @@ from reticent.evidence.disparity import (
 )
 from reticent.evidence.epsilon import epsilon_ceiling, epsilon_lower_bound
 from reticent.evidence.epsilons import Epsilons
+from reticent.evidence.fidelity import (
+    Correlations,
+    Coverage,
+    Marginals,
+    RareCategories,
+    compare_correlations,
+    compare_marginals,
+    count_rare_categories,
+    cover_rows,
+)
 from reticent.evidence.file import FileEvidence, FoundInFile, found_beyond_chance
 from reticent.evidence.histogram import (
     Histogram,
@@ -100,6 +120,7 @@ from reticent.evidence.naming import (
     name_members,
     predictive_value,
 )
+from reticent.evidence.neighbours import AdversarialAccuracy, adversarial_accuracy
 from reticent.evidence.noise import (
     ceiling_of_steps,
     epsilon_of_steps,
@@ -130,18 +151,28 @@ from reticent.evidence.power import (
     records_to_settle,
     smallest_visible_leak,
 )
+from reticent.evidence.privacy_loss import PrivacyLoss, privacy_loss
 from reticent.evidence.proportion import clopper_pearson, rate_difference
 from reticent.evidence.regression import absolute_skill, clipped_loss, r_squared
 from reticent.evidence.roc import RocPoint, exposed_share, roc_points, tpr_at_fpr
 from reticent.evidence.shares import estimate_share
+from reticent.evidence.singling_out import SinglingOut, single_out
 from reticent.evidence.skill import share_saved
 from reticent.evidence.statement import Limit, Outcome, Statement, Threat
 from reticent.evidence.synthetic import (
+    AttributeEvidence,
     ColumnLeak,
+    DescribedTable,
     IsolatedEvidence,
     SyntheticEvidence,
 )
 from reticent.evidence.targets import TargetsEvidence, measure_targets
+from reticent.evidence.transfer import (
+    PositiveRates,
+    Transfer,
+    compare_positive_rates,
+    compare_transfer,
+)
 from reticent.evidence.two_sided import (
     Curve,
     curve_p_value,
@@ -168,12 +199,14 @@ from reticent.evidence.worst_case import (
 
 __all__ = [
     "MOST_EXPOSED",
+    "AdversarialAccuracy",
     "Anova",
     "Asked",
     "AttackEvidence",
     "AttackFailed",
     "AttackSkipped",
     "AttacksAgainstClaim",
+    "AttributeEvidence",
     "Beliefs",
     "BlindEvidence",
     "Box",
@@ -184,14 +217,20 @@ __all__ = [
     "Claim",
     "ClaimedEpsilon",
     "ColumnLeak",
+    "Columns",
     "Comparison",
     "Convergence",
+    "Copies",
     "Correction",
+    "Correlations",
+    "Coverage",
     "Crossed",
     "Curve",
     "DefenceEvidence",
     "Defended",
+    "DescribedTable",
     "Difference",
+    "Disclosure",
     "DisparityEvidence",
     "Ellipse",
     "Ends",
@@ -216,6 +255,7 @@ __all__ = [
     "Limit",
     "LongStatistic",
     "LossQuantile",
+    "Marginals",
     "Measure",
     "Naming",
     "Outcome",
@@ -224,21 +264,27 @@ __all__ = [
     "PathPoint",
     "PoolEvidence",
     "PoolForecast",
+    "PositiveRates",
     "Privacy",
+    "PrivacyLoss",
     "ProofAgainstClaim",
+    "RareCategories",
     "RegimeEvidence",
     "RegimeLeftOut",
     "RocPoint",
     "Sampling",
     "Seen",
+    "SinglingOut",
     "Statement",
     "StatisticSkipped",
+    "Success",
     "SyntheticEvidence",
     "TableRecords",
     "TargetsEvidence",
     "Threat",
     "TrainingAgainstClaim",
     "TrainingAsStated",
+    "Transfer",
     "TruePositiveRate",
     "UnitGroups",
     "UnitScores",
@@ -248,6 +294,7 @@ __all__ = [
     "WorstCase",
     "absolute_skill",
     "adjust",
+    "adversarial_accuracy",
     "anova",
     "best_of",
     "by_group",
@@ -258,7 +305,15 @@ __all__ = [
     "check_training",
     "clipped_loss",
     "clopper_pearson",
+    "compare_correlations",
     "compare_defences",
+    "compare_marginals",
+    "compare_positive_rates",
+    "compare_success",
+    "compare_transfer",
+    "count_copies",
+    "count_rare_categories",
+    "cover_rows",
     "crossed",
     "curve_p_value",
     "disparity_of",
@@ -268,10 +323,13 @@ __all__ = [
     "estimate_share",
     "exposed_share",
     "found_beyond_chance",
+    "guess_attribute",
     "guess_counts",
     "guesses",
     "individual_histogram",
     "individual_privacy",
+    "infer_attribute",
+    "link_halves",
     "loss_quantiles",
     "ltu_accuracy",
     "measure_attack",
@@ -284,6 +342,7 @@ __all__ = [
     "noise_level",
     "noise_upper_bound",
     "normality",
+    "one_row_per_unit",
     "one_run_ceiling",
     "one_run_lower_bound",
     "one_run_p_value",
@@ -295,6 +354,7 @@ __all__ = [
     "predictive_value",
     "privacy_from_accuracy",
     "privacy_from_rounds",
+    "privacy_loss",
     "r_squared",
     "rate_difference",
     "readable",
@@ -304,6 +364,7 @@ __all__ = [
     "roc_points",
     "score_histogram",
     "share_saved",
+    "single_out",
     "smallest_visible_leak",
     "split_level",
     "stated_fact",

@@ -3,11 +3,15 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 from reticent._check import in_open_unit
 from reticent.errors import InvalidInput
 
 __all__ = ["Estimate", "Joint", "best_of", "split_level"]
+
+# An interval this long is one of counts or of quantities in a large unit, whose decimals nobody needs.
+WIDE = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +36,12 @@ class Estimate:
     --------
     >>> print(Estimate(value=0.63, low=0.62, high=0.64, level=0.95, method="DeLong"))
     0.630 [0.620, 0.640]
+
+    All three numbers have the same decimals, and the ends are rounded outwards, so that
+    what is printed contains the interval:
+
+    >>> print(Estimate(value=0.012, low=8e-5, high=0.131, level=0.95, method="exact"))
+    0.01 [<0.01, 0.14]
     """
 
     value: float
@@ -50,12 +60,31 @@ class Estimate:
             )
 
     def __str__(self) -> str:
-        # A third digit would suggest more precision than a wide interval has.
-        digits = 2 if self.high - self.low > 0.05 else 3
-        value, low, high = (
-            _short(number, digits) for number in (self.value, self.low, self.high)
-        )
-        return f"{value} [{low}, {high}]"
+        return _in_words(self)
+
+    @property
+    def signed(self) -> str:
+        """The same with the sign of every number, for a difference.
+
+        Examples
+        --------
+        >>> Estimate(value=0.031, low=-0.0012, high=0.0644, level=0.95, method="paired").signed
+        '+0.03 [-0.01, +0.07]'
+        """
+        return _in_words(self, sign="+")
+
+    @property
+    def percent(self) -> str:
+        """The same in percent, for a share.
+
+        Examples
+        --------
+        >>> Estimate(value=0.0014, low=7.8e-5, high=0.0042, level=0.95, method="exact").percent
+        '0.14 % [<0.01 %, 0.42 %]'
+        """
+        # One decimal, or two where the whole interval is shorter than half a percent.
+        digits = 1 if self.high - self.low > 0.005 else 2
+        return _in_words(self, scale=100, digits=digits, unit=" %")
 
     def stated(self, *, level: float, why: str) -> "Estimate":
         """Return the same interval, stated at the joint level for which it was computed.
@@ -144,9 +173,47 @@ def best_of(estimates: Sequence[Estimate], *, level: float) -> Estimate:
     )
 
 
-def _short(number: float, digits: int) -> str:
+def _in_words(
+    estimate: Estimate,
+    *,
+    scale: int = 1,
+    digits: int | None = None,
+    sign: str = "",
+    unit: str = "",
+) -> str:
+    """Return value and interval with the same decimals, the ends rounded outwards.
+
+    An end that is rounded inwards could say less risk than was found, or that a limit is kept which is not.
+    """
+    if digits is None:
+        width = estimate.high - estimate.low
+        # More decimals would suggest more precision than a wide interval has.
+        digits = 0 if WIDE < width < math.inf else 2 if width > 0.05 else 3
+    value, low, high = (
+        _rounded(scale * number, digits, rounding, sign) + unit
+        for number, rounding in (
+            (estimate.value, ROUND_HALF_EVEN),
+            (estimate.low, ROUND_FLOOR),
+            (estimate.high, ROUND_CEILING),
+        )
+    )
+    return f"{value} [{low}, {high}]"
+
+
+def _rounded(number: float, digits: int, rounding: str, sign: str) -> str:
     if math.isinf(number):
-        return "inf" if number > 0 else "-inf"
-    if number and abs(number) < 10.0**-digits:
-        return f"{number:.1g}"
-    return f"{number:.{digits}f}" if number % 1 else f"{number:.0f}"
+        return f"{number:{sign}}"
+    # Where 0.3 is computed as 0.1 + 0.2, its upper end is not 0.31: no interval here is accurate to more than twelve decimals.
+    exact = Decimal(f"{number:.12f}")
+    if exact and exact == exact.to_integral_value():
+        return (
+            f"{exact:{sign}.0f}"  # a whole number is exact: 1, where 1.00 may be 0.999
+        )
+    if not number:
+        return "0"
+    step = Decimal(1).scaleb(-digits)
+    result = exact.quantize(step, rounding=rounding)
+    if not result:
+        # Not 0, which would say that there is nothing.
+        return f"<{step:{sign}}" if number > 0 else f">{-step}"
+    return f"{result:{sign}}"

@@ -136,7 +136,7 @@ def ltu_accuracy(
     Examples
     --------
     >>> print(ltu_accuracy([3.0, 4.0, 5.0, 6.0], [1.0, 2.0, 3.5, 4.5], level=0.95))
-    0.81 [0.19, 0.99]
+    0.81 [0.18, 1.00]
     """
     if isinstance(members, PairWins):
         wins = members
@@ -215,7 +215,7 @@ def privacy_from_rounds(wins: float, rounds: int, *, level: float) -> Estimate:
     Examples
     --------
     >>> print(privacy_from_rounds(100, 100, level=0.95))
-    0 [0, 0.07]
+    0 [0, 0.08]
     """
     return privacy_from_accuracy(clopper_pearson(wins, rounds, level=level))
 

@@ -81,7 +81,7 @@ def predictive_value(
     --------
     >>> tpr = Estimate(value=0.01, low=0.002, high=0.03, level=0.95, method="exact")
     >>> print(predictive_value(tpr, fpr=0.001, members=1_000, population=11_000))
-    0.50 [0.17, 0.75]
+    0.50 [0.16, 0.75]
     """
     in_open_unit(fpr, "fpr")
     if not population > members > 0:

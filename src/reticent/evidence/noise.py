@@ -67,7 +67,7 @@ def noise_level(noise: NDArray[np.float64], *, level: float) -> Estimate:
     Examples
     --------
     >>> print(noise_level(np.array([1.0, -1.0] * 500), level=0.95))
-    1 [0.96, 1.05]
+    1 [0.95, 1.05]
     """
     flat = noise.ravel()
     if len(flat) < 2:

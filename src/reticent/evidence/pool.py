@@ -177,7 +177,7 @@ def loss_quantiles(
     --------
     >>> (half,) = loss_quantiles(np.linspace(-1, 1, 1001), shares=[0.5], level=0.95)
     >>> print(half.loss)
-    0.50 [0.47, 0.53]
+    0.50 [0.47, 0.54]
     """
     loss = np.sort(np.abs(as_scores(log_odds, "log-odds")))
     n = len(loss)

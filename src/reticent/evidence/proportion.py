@@ -78,7 +78,7 @@ def clopper_pearson(hits: float, trials: float, *, level: float) -> Estimate:
     Examples
     --------
     >>> print(clopper_pearson(8, 10, level=0.95))
-    0.80 [0.44, 0.97]
+    0.80 [0.44, 0.98]
     """
     if not 0 <= hits <= trials or trials <= 0:
         raise InvalidInput(

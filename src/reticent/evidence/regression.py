@@ -88,7 +88,7 @@ def absolute_skill(
     --------
     >>> y = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     >>> print(absolute_skill([1.5, 2.0, 2.5, 4.0, 5.5, 5.5], y, median=3.5, units=range(6), level=0.95))
-    0.78 [0.53, 0.90]
+    0.78 [0.52, 0.90]
     """
     f, y = _pairs(predictions, targets, constant=median, name="median")
     return share_saved(np.abs(y - f), np.abs(y - median), units=units, level=level)

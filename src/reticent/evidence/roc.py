@@ -60,7 +60,7 @@ def tpr_at_fpr(
     >>> import numpy as np
     >>> nonmembers = np.arange(1000.0)
     >>> print(tpr_at_fpr(nonmembers + 100, nonmembers, fpr=0.01, level=0.95))
-    0.11 [0.08, 0.14]
+    0.11 [0.08, 0.15]
     """
     return roc_points(members, nonmembers, fprs=[fpr], level=level)[0].tpr
 

@@ -69,7 +69,7 @@ def share_saved(
     --------
     >>> wrong, wrong_of_constant = [0, 1, 0, 0, 0, 0], [1, 1, 0, 1, 0, 1]
     >>> print(share_saved(wrong, wrong_of_constant, units=range(6), level=0.9))
-    0.75 [-0.19, 1]
+    0.75 [-0.20, 1]
     """
     in_open_unit(level, "level")
     lost = as_scores(lost, "lost")

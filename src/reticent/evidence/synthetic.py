@@ -3,8 +3,23 @@
 from dataclasses import dataclass
 
 from reticent.evidence._estimate import Estimate
+from reticent.evidence.disclosure import Disclosure
+from reticent.evidence.fidelity import (
+    Correlations,
+    Coverage,
+    Marginals,
+    RareCategories,
+)
+from reticent.evidence.privacy_loss import PrivacyLoss
+from reticent.evidence.singling_out import SinglingOut
 
-__all__ = ["ColumnLeak", "IsolatedEvidence", "SyntheticEvidence"]
+__all__ = [
+    "AttributeEvidence",
+    "ColumnLeak",
+    "DescribedTable",
+    "IsolatedEvidence",
+    "SyntheticEvidence",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +67,62 @@ class IsolatedEvidence:
     members: int
     nonmembers: int
     accuracy: Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttributeEvidence:
+    """How well one column is guessed from the others by the nearest synthetic rows.
+
+    Parameters
+    ----------
+    column : str
+        The column.
+    success : Disclosure
+        Of members, of non-members, and of a guess that does not see the table.
+    """
+
+    column: str
+    success: Disclosure
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescribedTable:
+    """What describes a synthetic table and decides nothing; each interval holds by itself.
+
+    Parameters
+    ----------
+    rows : int
+        People of either side, and synthetic rows, that were looked at: at least so many of each.
+    names : tuple of str
+        The columns in the order of the marginals: numbers first.
+    loss : PrivacyLoss
+        Adversarial accuracy of members and of non-members, and their difference.
+    singling_out : SinglingOut
+        Predicates that isolate one person.
+    linkability : Disclosure or None
+        Two halves of a person's columns put together; None if there is one column.
+    inference : tuple of AttributeEvidence
+        Columns guessed from the others.
+    marginals : Marginals
+        Histograms of columns and pairs, synthetic against non-members.
+    correlations : Correlations or None
+        Of numbers; None if there are fewer than two.
+    rare : RareCategories
+        Rare categories that the table has or lacks.
+    coverage : Coverage
+        Non-members with a synthetic row nearby.
+    """
+
+    rows: int
+    names: tuple[str, ...]
+    loss: PrivacyLoss
+    singling_out: SinglingOut
+    linkability: Disclosure | None
+    inference: tuple[AttributeEvidence, ...]
+    marginals: Marginals
+    correlations: Correlations | None
+    rare: RareCategories
+    coverage: Coverage
 
 
 @dataclass(frozen=True, kw_only=True)

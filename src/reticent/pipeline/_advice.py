@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from reticent.attack import Need
 from reticent.audits import Kind
-from reticent.evidence import Evidence, strongest
+from reticent.evidence import Evidence, found_beyond_chance, strongest
 from reticent.pipeline._plan import INSIDER_ATTACK, AuditPlan
 from reticent.policy import Gap, Policy
 from reticent.train import remedies_of_parameters
@@ -24,6 +24,11 @@ POOL_ENOUGH = 8  # models, as the audit trains by default
 TABLE_OPTIONS = ("--target", "--unit", "--part", "--schema", "--drop")
 PRIVATE_FOLDER, CLEANED_FOLDER = "private-product", "cleaned-product"
 FILE_FAMILY = "reads the file"  # of attacks, as the evidence calls it
+# By kind of product: the simplest recipe whose file is a few coefficients.
+KEEPS_NO_RECORDS = {
+    "classifier": "sklearn.linear_model.LogisticRegression()",
+    "regressor": "sklearn.linear_model.Ridge()",
+}
 
 
 def gap_of_missing(plan: AuditPlan, attack: str) -> Gap:
@@ -124,7 +129,7 @@ def _file_steps(plan: AuditPlan, evidence: Evidence) -> list[str]:
     """Return what could be done if whoever reads the file learns most."""
     if strongest(evidence.attacks).family != FILE_FAMILY:
         return []
-    steps = []
+    steps = _another_model(plan, evidence)
     if plan.trainer is not None and plan.product is None and not plan.cleaned:
         how = (
             _again(plan, "save-product", CLEANED_FOLDER)
@@ -135,15 +140,36 @@ def _file_steps(plan: AuditPlan, evidence: Evidence) -> list[str]:
             f"Possible, not tried: take out of the file what no answer needs, and audit what is left: {how}"
         )
     others = [a for a in evidence.attacks if a.family not in (FILE_FAMILY, "looks inside")]  # fmt: skip
+    best = strongest(others) if others else None
     limit = plan.policy.limit("privacy")
-    # Advice that the audit itself refutes is none.
-    if others and (limit is None or not limit.judges or strongest(others).privacy.high >= limit.value):  # fmt: skip
-        best = strongest(others)
+    # Where answers break the limit as well, to keep the file back would help nobody.
+    at_least = None if limit is None else limit.at_least
+    if best is not None and (at_least is None or best.privacy.high >= at_least):
         steps.append(
             'Possible: release answers to queries only, and write release = "queries" into the policy; the best attack that needs no more '
             f"({best.name.replace('_', ' ')}) has a privacy score of {best.privacy}."
         )
     return steps
+
+
+def _another_model(plan: AuditPlan, evidence: Evidence) -> list[str]:
+    """Return the advice to choose another kind of model, if this one keeps the records of members."""
+    file, other = evidence.file, KEEPS_NO_RECORDS.get(plan.kind.name)
+    if file is None or file.rows is None or other is None or plan.trainer is None:
+        return []
+    whole = found_beyond_chance(
+        file.rows,
+        members=file.members,
+        nonmembers=file.nonmembers,
+        level=plan.policy.confidence,
+    )
+    if whole.low == 0:
+        return []
+    how = _again(plan, "trainer", other)
+    return [
+        "Possible, not tried: a kind of model that stores no records. This one answers from those of its members, which therefore cannot be "
+        "taken out of its file" + (f": {how}" if how else ".")
+    ]
 
 
 def _private(plan: AuditPlan) -> str:

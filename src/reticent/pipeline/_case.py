@@ -26,21 +26,17 @@ class Case:
         Members, non-members, and perhaps others.
     seed : int
         Seed of the run.
-    at_random : bool
-        Whether the parts were drawn at random by this audit, and not given.
     """
 
     plan: AuditPlan
     split: Split
     seed: int
-    at_random: bool = False
 
     @classmethod
     def of(cls, table: Table, plan: AuditPlan, split: Split | None, run: Run) -> "Case":
         """Return the case of a table, divided by the run's seed if it is not divided yet."""
         parts = divide(table, seed=run.seed) if split is None else split
-        drawn = split is None and table.parts is None
-        return cls(plan=plan, split=parts, seed=run.seed, at_random=drawn)
+        return cls(plan=plan, split=parts, seed=run.seed)
 
     @cached_property
     def kind(self) -> Kind:

@@ -179,10 +179,6 @@ def _price(
             "; it is the first that was named, so no defence is needed for these limits"
         )
     return (
-        f"; against {called[comparison.defences[0].name]}, gain {_signed(difference.gain)} and privacy "
-        f"{_signed(difference.privacy)}"
+        f"; against {called[comparison.defences[0].name]}, gain {difference.gain.signed} and privacy "
+        f"{difference.privacy.signed}"
     )
-
-
-def _signed(estimate: Estimate) -> str:
-    return f"{estimate.value:+.3f} [{estimate.low:+.3f}, {estimate.high:+.3f}]"

@@ -18,7 +18,7 @@ from reticent.pipeline._case import Case
 from reticent.pipeline._identify import WatchPlan, run_identification
 from reticent.pipeline._neighbour import Mislabelled
 from reticent.pipeline._proven import Proven, prove_again
-from reticent.product import Provenance, table_digest, versions
+from reticent.product import Provenance, is_trained_on, table_digest, versions
 from reticent.run import Run
 
 __all__ = ["Claims", "examine_claims", "stated_claims", "three_epsilons"]
@@ -160,13 +160,16 @@ def stated_claims(case: Case, table: Table) -> Claims:
     else:
         proven = prove_again(guarantee, case)
         guarantee = proven.guarantee
+    seed = case.seed if plan.product is None else stated.seed
+    # The owner's key never vouches for a seed that a stranger may have written.
+    is_known = plan.product is None or is_trained_on(stated, table)
     return Claims(
         proven=proven,
         provenance=replace(
             stated,
             recipe=plan.trainer.recipe if plan.trainer else stated.recipe,
-            data_fingerprint=table_digest(table),
-            seed=case.seed if plan.product is None else stated.seed,
+            data_fingerprint=table_digest(table, seed=seed if is_known else None),
+            seed=seed,
             classes=table.classes,
             versions=versions(),
             claimed_epsilon=claimed,

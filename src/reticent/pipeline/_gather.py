@@ -155,6 +155,19 @@ class _Work:
         return name not in self.heard.late
 
 
+def _why_none(scored: Scored, run: Run) -> str:
+    """Return why no attack has scores, and what to do about it."""
+    words = "no attack could be run, so nothing is known about the product"
+    if scored.failed:
+        first = scored.failed[0]
+        return f"{words} (the first, {first.name!r}, failed: {first.why.rstrip('.')}); make sure that the product answers about every record."
+    if scored.skipped:
+        first_skipped = scored.skipped[0]
+        later = " or a later --deadline" if run.effort.deadline is not None else ""
+        return f"{words} ({first_skipped.name!r}: {first_skipped.why}); give it what it lacks{later}."
+    return f"{words}; make sure that at least one attack has what it needs."
+
+
 def gather(
     plan: AuditPlan, arena: Arena, scored: Scored, heard: Heard, run: Run
 ) -> Gathered:
@@ -174,9 +187,7 @@ def gather(
         Seed and workers.
     """
     if not scored.attacks:
-        raise InvalidInput(
-            "no attack could be run, so nothing is known about the product; make sure that at least one attack has what it needs."
-        )
+        raise InvalidInput(_why_none(scored, run))
     work = _Work(plan=plan, arena=arena, scored=scored, heard=heard, run=run)
     kind, sides, challenge = plan.kind, work.sides, arena.product.challenge
     by_unit = {

@@ -34,12 +34,12 @@ def look_at_data(case: Case, run: Run) -> tuple[tuple[Finding, ...], BlindEviden
         ),
         depends=case.data_content,
     )
-    blind = baseline.finding(at_random=case.at_random)
+    blind = baseline.finding(at_random=case.split.drawn)
     findings.append(blind)
     if blind.severity != Severity.NOTE:
         run.say(f"{blind.severity}: {blind.text}")
     run.tell("checking the data", 1, 1)
-    return tuple(findings), _as_evidence(baseline, at_random=case.at_random)
+    return tuple(findings), _as_evidence(baseline, at_random=case.split.drawn)
 
 
 def _as_evidence(baseline: BlindBaseline, *, at_random: bool) -> BlindEvidence:

@@ -341,6 +341,8 @@ def _described(
         guarantee = replace(guarantee, public=(*guarantee.public, KEPT_ASIDE))
     counted = others is not None and not table.is_quantity
     holds = guarantee is not None and guarantee.holds
+    # Without a part of its own for the audit, nobody can be called a non-member.
+    seed = None if plan.everything else plan.seed
     return TrainedProduct(
         product=product,
         guarantee=guarantee,
@@ -350,9 +352,8 @@ def _described(
         guessing=_guessing(others) if counted and others else None,
         provenance=Provenance(
             recipe=recipe,
-            data_fingerprint=table_digest(table),
-            # Without a part of its own for the audit, nobody can be called a non-member.
-            seed=None if plan.everything else plan.seed,
+            data_fingerprint=table_digest(table, seed=seed),
+            seed=seed,
             classes=table.classes,
             versions=versions(),
             split={"by": _divided_by(table, plan)},

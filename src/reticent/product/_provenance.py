@@ -88,15 +88,25 @@ def versions() -> dict[str, str]:
     return installed
 
 
-def table_digest(table: Table) -> str:
-    """Return the digest by which the owner of a table recognises it, and which tells nobody else anything.
+def table_digest(table: Table, *, seed: int | None) -> str:
+    """Return the digest by which the owner recognises a table and how it was divided, and which tells nobody else anything.
+
+    The seed says who is a member. A seed that could be edited would let members pass for non-members, and attacks on the product
+    would then find nothing.
+
+    Parameters
+    ----------
+    table : Table
+        The whole table.
+    seed : int or None
+        Seed of the run that divided it; None if all of it was trained on.
 
     Raises
     ------
     OutputRefused
         If the owner has no key yet and none can be written.
     """
-    return keyed(table.fingerprint, about="table")
+    return keyed(f"{table.fingerprint} {seed}", about="table and seed")
 
 
 def is_trained_on(provenance: Provenance, table: Table) -> bool:
@@ -104,7 +114,7 @@ def is_trained_on(provenance: Provenance, table: Table) -> bool:
     digest = provenance.data_fingerprint
     if holds_plain_hash(provenance):
         return digest == table.fingerprint
-    return bool(digest) and digest == table_digest(table)
+    return bool(digest) and digest == table_digest(table, seed=provenance.seed)
 
 
 def holds_plain_hash(provenance: Provenance) -> bool:

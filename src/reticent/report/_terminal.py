@@ -1,10 +1,12 @@
 """Elements of the text: paragraphs and tables that show every name as it is, in any width."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.containers import Lines
 from rich.measure import Measurement
 from rich.padding import Padding
 from rich.segment import Segment
@@ -34,6 +36,14 @@ _STYLES = {
 }
 
 
+# A number and its interval, or an interval alone: "0.63 [0.62, 0.64]", "<0.01 % [0 %, 0.42 %]", "+0.03 [-0.01, inf]".
+_NUMBER = r"[<>]?[+-]?(?:\d[\d,.]*|inf)(?: %)?"
+_ESTIMATE = re.compile(rf"(?:{_NUMBER} )?\[{_NUMBER}, {_NUMBER}\][.,;:)]?")
+# Stands for a space that must not end a line while lines are broken. Rich breaks at every kind of space, also at those that forbid it; this character
+# is for private use and one cell wide, and no text can hold it, because :func:`visible` replaces it.
+_UNBROKEN = "\ue000"
+
+
 class _Make(Protocol):
     """Makes a table whose cells may take two lines."""
 
@@ -59,13 +69,35 @@ class Screen(Console):
             yield segment if control else Segment(visible(text), style)
 
 
+class _Words(Text):
+    """Text of which no line ends between a number and its interval, or inside the interval."""
+
+    def wrap(self, console: Console, width: int, **settings: Any) -> Lines:
+        """Return the lines that the text takes in a width."""
+        joined = self.copy()
+        joined.plain = _joined(self.plain)
+        lines = joined.wrap(console, width, **settings)
+        for line in lines:
+            line.plain = line.plain.replace(_UNBROKEN, " ")
+        return lines
+
+    def __rich_measure__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Measurement:
+        return Measurement.get(console, options, Text(_joined(self.plain)))
+
+
+def _joined(text: str) -> str:
+    return _ESTIMATE.sub(lambda found: found[0].replace(" ", _UNBROKEN), text)
+
+
 def paragraph(*sentences: str, style: str = "") -> RenderableType | None:
     """Return sentences, each on lines of its own; None if all are empty."""
     nonempty = [sentence for sentence in sentences if sentence]
     if not nonempty:
         return None
     return Group(
-        *(Padding(Text(visible(words), style=style), (0, 2)) for words in nonempty)
+        *(Padding(_Words(visible(words), style=style), (0, 2)) for words in nonempty)
     )
 
 
@@ -78,7 +110,7 @@ def stack(*parts: RenderableType | None) -> RenderableType:
 
 def _cell(words: object) -> Text:
     """Return one cell; words such as kept and BROKEN have their colour."""
-    return Text(visible(words), style=_STYLES.get(str(words), ""))
+    return _Words(visible(words), style=_STYLES.get(str(words), ""))
 
 
 def grid(

@@ -17,7 +17,6 @@ from reticent.evidence import (
     Comparison,
     DefenceEvidence,
     Difference,
-    Estimate,
     Outcome,
 )
 from reticent.report._markup import (
@@ -283,8 +282,8 @@ def _table_of_differences(report: ComparisonReport) -> Markup:
         [
             [
                 wrapped(names[d.name]),
-                *(_signed(rate) for rate in d.tpr),
-                _or_dash(None if d.exposed is None else _signed(d.exposed)),
+                *(rate.signed for rate in d.tpr),
+                _or_dash(None if d.exposed is None else d.exposed.signed),
             ]
             for d in report.comparison.differences
         ],
@@ -312,10 +311,6 @@ def _guarantee(defence: ComparedDefence) -> str:
 
 def _epsilon_words(defence: ComparedDefence) -> str:
     return "" if defence.epsilon is None else f", epsilon {defence.epsilon:.2f}"
-
-
-def _signed(estimate: Estimate) -> str:
-    return f"{estimate.value:+.3f} [{estimate.low:+.3f}, {estimate.high:+.3f}]"
 
 
 def _p(value: float) -> str:
@@ -432,6 +427,12 @@ def _difference_rows(report: ComparisonReport) -> list[list[str]]:
     names = {d.recipe: d.words for d in report.defences}
 
     def row(d: Difference) -> list[str]:
-        return [names[d.name], _signed(d.gain), _p(d.gain_p), _signed(d.privacy), _p(d.privacy_p)]  # fmt: skip
+        return [
+            names[d.name],
+            d.gain.signed,
+            _p(d.gain_p),
+            d.privacy.signed,
+            _p(d.privacy_p),
+        ]
 
     return [row(d) for d in report.comparison.differences]

@@ -1,6 +1,7 @@
 """What a verdict means for the people in the table, in sentences that stand first in every report."""
 
 from collections.abc import Sequence
+from math import ceil, floor
 
 from reticent.evidence import Estimate, Evidence, InsiderEvidence, Statement, Threat
 from reticent.policy import Decision, Outcome, Policy, Verdict
@@ -90,16 +91,16 @@ def _of_table(evidence: Evidence) -> str:
     """Return how many of a thousand people a stranger could name, and how well pairs are told apart."""
     rate = evidence.tpr_at_fpr
     fpr = evidence.attacks[0].fpr
-    low, value, high = (1000 * share for share in (rate.low, rate.value, rate.high))
+    low, high = floor(1000 * rate.low), ceil(1000 * rate.high)
     return (
-        f"Of 1,000 people in your table, a stranger who {outsider_does(evidence)} points out {value:.0f} ({low:.0f} to {high:.0f}) while wronging at most "
+        f"Of 1,000 people in your table, a stranger who {outsider_does(evidence)} points out {1000 * rate.value:.0f} ({low} to {high}) while wronging at most "
         f"{1000 * fpr:g} of 1,000 others; shown one of yours and one other, the stranger picks the right one in {_cases(evidence)}, where a coin gives 50."
     )
 
 
 def _cases(evidence: Evidence) -> str:
     accuracy = _accuracy(evidence)
-    return f"{100 * accuracy.value:.0f} of 100 cases ({100 * accuracy.low:.0f} to {100 * accuracy.high:.0f})"
+    return f"{100 * accuracy.value:.0f} of 100 cases ({floor(100 * accuracy.low)} to {ceil(100 * accuracy.high)})"
 
 
 def outsider_does(evidence: Evidence) -> str:

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from reticent.account import Guarantee
 from reticent.evidence import Estimate
+from reticent.report._terminal import paragraph
 from reticent.report.sections.guarantee import guarantee_rows, guarantee_sentence
 from reticent.report.words import percent
 
@@ -60,7 +60,7 @@ def print_training(summary: TrainingSummary, console: Console) -> None:
     holds = guarantee is not None and guarantee.holds
 
     def say(text: str, style: str = "") -> None:
-        console.print(Padding(Text(text, style=style), (0, 2)))
+        console.print(paragraph(text, style=style))
 
     console.print()
     head = "Trained with a guarantee" if holds else "Trained without a guarantee"
@@ -81,7 +81,7 @@ def print_training(summary: TrainingSummary, console: Console) -> None:
     console.print()
     if accuracy is not None and summary.guessing is not None:
         say(
-            f"Accuracy on rows it has not seen: {percent(accuracy.value)} [{percent(accuracy.low)}, {percent(accuracy.high)}]; "
+            f"Accuracy on rows it has not seen: {accuracy.percent}; "
             f"always answering the most frequent class gives {percent(summary.guessing)}. These figures are exact counts over rows that were kept aside; the guarantee does not "
             "cover them."
         )

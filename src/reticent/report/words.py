@@ -1,6 +1,7 @@
 """Numbers and names as words, the same in every section."""
 
 import math
+from decimal import Decimal
 
 __all__ = ["capital", "epsilon_words", "p_words", "percent", "plain", "whole"]
 
@@ -10,8 +11,8 @@ def percent(share: float) -> str:
 
     Examples
     --------
-    >>> percent(0.001), percent(0.5), percent(0.9986)
-    ('0.1 %', '50 %', '99.9 %')
+    >>> percent(0.001), percent(0.5), percent(0.9986), percent(5e-7)
+    ('0.1 %', '50 %', '99.9 %', '0.00005 %')
     """
     number = 100 * share
     if not math.isfinite(number):
@@ -19,7 +20,10 @@ def percent(share: float) -> str:
     # From 99.95 on, one decimal would round to 100.0.
     if number == 0 or abs(number) >= 99.95 or abs(number - round(number)) < 1e-9:
         return f"{number:.0f} %"
-    return f"{number:.2g} %" if abs(number) < 1 else f"{number:.1f} %"
+    if abs(number) >= 1:
+        return f"{number:.1f} %"
+    # Two digits, but never as 5e-05.
+    return f"{Decimal(f'{number:.2g}'):f} %"
 
 
 def p_words(p_value: float) -> str:

@@ -6,6 +6,7 @@ from reticent.train._plain import PlainTrainer
 from reticent.train.adapted import AdaptedModuleTrainer
 from reticent.train.adversarial import AdversarialNetwork
 from reticent.train.generators import Generator, parse_generator
+from reticent.train.judges import JUDGES, CodedRows, judge_scores
 from reticent.train.many import train_many
 from reticent.train.models import EstimatorTrainer, standard_preprocessing
 from reticent.train.networks import (
@@ -66,11 +67,13 @@ from reticent.train.spec import (
 )
 
 __all__ = [
+    "JUDGES",
     "SGD",
     "Adam",
     "AdaptedModule",
     "AdaptedModuleTrainer",
     "AdversarialNetwork",
+    "CodedRows",
     "Distillation",
     "EstimatorTrainer",
     "Generator",
@@ -98,6 +101,7 @@ __all__ = [
     "gentler_call",
     "guarantee_of",
     "is_fitted",
+    "judge_scores",
     "parse_claimed",
     "parse_clipping",
     "parse_generator",

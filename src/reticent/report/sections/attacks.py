@@ -171,10 +171,7 @@ def roc(dossier: Dossier) -> Markup:
         tip = f"limit: at FPR {percent(fpr)} a TPR of at most {percent(limit.value)}"
         plot.diamond(fpr, max(limit.value, LOWEST), "limit-mark", tip)
     for point in best.roc:
-        tip = (
-            f"{plain(best.name)}: at FPR {percent(point.fpr)} TPR {percent(point.tpr.value)} "
-            f"({percent(point.tpr.low)} to {percent(point.tpr.high)})"
-        )
+        tip = f"{plain(best.name)}: at FPR {percent(point.fpr)} TPR {point.tpr.percent}"
         if not point.resolved:
             tip += "; too few non-members to see this rate"
         plot.dot(point.fpr, max(point.tpr.value, LOWEST), "hit", tip, radius=7)

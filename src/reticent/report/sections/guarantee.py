@@ -143,8 +143,7 @@ def beside_evidence(dossier: Dossier) -> list[tuple[str, str, str]]:
     # Rates at different false-positive rates cannot be compared.
     if best.fpr == guarantee.fpr:
         tpr = best.tpr_at_fpr
-        low, high = percent(tpr.low), percent(tpr.high)
-        rate = f"{plain(best.name)}: {percent(tpr.value)} [{low}, {high}]"
+        rate = f"{plain(best.name)}: {tpr.percent}"
     # No attack on a finished product shows a belief, so that cell stays empty.
     shown = [epsilon, "", f"{plain(best.name)}: {best.vulnerability}", rate]
     return [

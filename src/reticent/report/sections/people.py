@@ -97,8 +97,8 @@ def naming_words(evidence: Evidence) -> list[str]:
         f"How many members could be named {among} with at most {percent(naming.false_names)} false names is not known: "
         f"{why}."
         if named is None
-        else f"With at most {percent(naming.false_names)} false names, the strongest attack could name {percent(named.value)} "
-        f"({percent(named.low)} to {percent(named.high)}) of the {evidence.members:,} members {among}."
+        else f"With at most {percent(naming.false_names)} false names, the strongest attack could name {named.percent} "
+        f"of the {evidence.members:,} members {among}."
     ]
     if naming.population is not None and naming.predictive_value is not None:
         one_in = naming.population / evidence.members

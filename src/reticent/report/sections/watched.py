@@ -156,7 +156,7 @@ def _rows(evidence: WatchedEvidence) -> list[tuple[str, str, str]]:
         ),
         (
             f"runs in which it believes the truth with more than {percent(evidence.belief)}",
-            f"{percent(exceeded.value)} [{percent(exceeded.low)}, {percent(exceeded.high)}]",
+            exceeded.percent,
             f"at most {percent(evidence.exceeded_bound)}",
         ),
         ("noise, as a multiple of the stated noise", str(evidence.noise), "1"),
