@@ -182,6 +182,8 @@ class Kind(ABC):
         *,
         joint: Joint,
         choices: int,
+        smallest: int,
+        seed: int,
     ) -> SyntheticEvidence | None:
         """Return what is known beside the attacks; None for models.
 
@@ -197,6 +199,10 @@ class Kind(ABC):
             The confidence that the statements of the policy share.
         choices : int
             Attacks among which the strongest was chosen.
+        smallest : int
+            Number of people from which something may be said of them.
+        seed : int
+            Of the audit.
         """
         return None
 

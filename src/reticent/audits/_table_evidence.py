@@ -6,8 +6,10 @@ from numpy.typing import NDArray
 from reticent.attack.synthetic import SyntheticChallenge, Tables, nearest
 from reticent.attack.synthetic._counts import excess, occurrences, tuples
 from reticent.audits._sides import Sides
+from reticent.audits._table_statistics import describe_table
 from reticent.evidence import (
     ColumnLeak,
+    ColumnShape,
     Estimate,
     IsolatedEvidence,
     Joint,
@@ -22,6 +24,7 @@ __all__ = ["evidence_of_table", "isolation"]
 MOST_ISOLATED = 0.05
 # Fewest people on either side of whom something is said by themselves, as for groups.
 FEWEST = 20
+MOST_CELLS = 18  # bins of a column, those of missing and of unknown values included
 
 
 def evidence_of_table(
@@ -29,8 +32,11 @@ def evidence_of_table(
     sides: Sides,
     scores: NDArray[np.float64],
     *,
+    target: str | None,
     joint: Joint,
     choices: int,
+    smallest: int,
+    seed: int,
 ) -> SyntheticEvidence:
     """Return everything about a synthetic table that is no attack.
 
@@ -42,10 +48,16 @@ def evidence_of_table(
         Who is a member.
     scores : array of float
         Those of the strongest attack.
+    target : str or None
+        The column that a user would predict.
     joint : Joint
         The confidence that the statements of the policy share.
     choices : int
         Attacks among which the strongest was chosen.
+    smallest : int
+        Number of people from which something may be said of them.
+    seed : int
+        Of the audit.
     """
     tables = challenge.need_tables("the audit")
     return SyntheticEvidence(
@@ -54,6 +66,16 @@ def evidence_of_table(
         columns=_columns(tables, sides, level=joint.level),
         isolated=_isolated(
             tables, sides, scores, joint=Joint(level=joint.level).times(choices)
+        ),
+        shapes=_shapes(tables, smallest=smallest),
+        described=describe_table(
+            tables,
+            sides.tags,
+            sides.units,
+            target=target,
+            level=joint.level,
+            smallest=smallest,
+            seed=seed,
         ),
     )
 
@@ -123,3 +145,26 @@ def _accuracy(
     return joint.state(
         ltu_accuracy(divided.members, divided.nonmembers, level=joint.each)
     )
+
+
+def _shapes(tables: Tables, *, smallest: int) -> tuple[ColumnShape, ...]:
+    """Return the histogram of each column, for people and for synthetic rows, without bins of few people."""
+    shapes = []
+    for j, name in enumerate(tables.names):
+        people = np.bincount(tables.records.bins[:, j], minlength=MOST_CELLS)
+        rows = np.bincount(tables.synthetic.bins[:, j], minlength=MOST_CELLS)
+        cells: list[tuple[int, int]] = []
+        for ours, theirs in zip(people.tolist(), rows.tolist(), strict=True):
+            # A bin of few people is joined with the one before it, or the next if it is the first.
+            if cells and (ours < smallest or cells[-1][0] < smallest):
+                cells[-1] = (cells[-1][0] + ours, cells[-1][1] + theirs)
+            elif ours or theirs:
+                cells.append((ours, theirs))
+        shapes.append(
+            ColumnShape(
+                name=name,
+                real=tuple(round(ours / people.sum(), 4) for ours, _ in cells),
+                synthetic=tuple(round(theirs / rows.sum(), 4) for _, theirs in cells),
+            )
+        )
+    return tuple(shapes)

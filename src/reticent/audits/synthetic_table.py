@@ -241,9 +241,20 @@ class SyntheticTableKind(Kind):
         *,
         joint: Joint,
         choices: int,
+        smallest: int,
+        seed: int,
     ) -> SyntheticEvidence | None:
         """Return what each column tells, and how the most isolated people fare."""
-        return evidence_of_table(challenge, sides, scores, joint=joint, choices=choices)
+        return evidence_of_table(
+            challenge,
+            sides,
+            scores,
+            target=self.target,
+            joint=joint,
+            choices=choices,
+            smallest=smallest,
+            seed=seed,
+        )
 
     def theorems(
         self, challenge: SyntheticChallenge, sides: Sides, *, pool: Any

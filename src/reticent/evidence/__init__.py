@@ -162,6 +162,7 @@ from reticent.evidence.statement import Limit, Outcome, Statement, Threat
 from reticent.evidence.synthetic import (
     AttributeEvidence,
     ColumnLeak,
+    ColumnShape,
     DescribedTable,
     IsolatedEvidence,
     SyntheticEvidence,
@@ -217,6 +218,7 @@ __all__ = [
     "Claim",
     "ClaimedEpsilon",
     "ColumnLeak",
+    "ColumnShape",
     "Columns",
     "Comparison",
     "Convergence",

@@ -16,6 +16,7 @@ from reticent.evidence.singling_out import SinglingOut
 __all__ = [
     "AttributeEvidence",
     "ColumnLeak",
+    "ColumnShape",
     "DescribedTable",
     "IsolatedEvidence",
     "SyntheticEvidence",
@@ -126,6 +127,24 @@ class DescribedTable:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ColumnShape:
+    """How the values of one column are spread over bins; bins of few people are joined with a neighbour.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    real, synthetic : tuple of float
+        Share of people, members and non-members together, and of synthetic rows in each bin. Bins follow the order of a number, and the frequency
+        of a category.
+    """
+
+    name: str
+    real: tuple[float, ...]
+    synthetic: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class SyntheticEvidence:
     """What is known about a synthetic table beside the attacks.
 
@@ -139,12 +158,18 @@ class SyntheticEvidence:
         Its columns, those that tell most first.
     isolated : IsolatedEvidence or None
         The most isolated people; None if there are too few of them.
+    shapes : tuple of ColumnShape
+        How the columns are spread.
+    described : DescribedTable or None
+        What describes the table and decides nothing; None if there was nothing to compare.
     """
 
     rows: int
     auxiliary: int
     columns: tuple[ColumnLeak, ...]
     isolated: IsolatedEvidence | None = None
+    shapes: tuple[ColumnShape, ...] = ()
+    described: DescribedTable | None = None
 
     @property
     def leaking(self) -> tuple[ColumnLeak, ...]:

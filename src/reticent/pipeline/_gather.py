@@ -237,7 +237,13 @@ def gather(
         ),
         blind=heard.blind,
         synthetic=kind.further(
-            challenge, sides, best_scores, joint=work.joint, choices=work.choices
+            challenge,
+            sides,
+            best_scores,
+            joint=work.joint,
+            choices=work.choices,
+            smallest=plan.policy.smallest_group,
+            seed=run.seed,
         ),
     )
     return Gathered(

@@ -23,6 +23,8 @@ from reticent.report.sections.pool import PoolSection
 from reticent.report.sections.repeat import RepeatSection
 from reticent.report.sections.scores import ScoresSection
 from reticent.report.sections.statements import StatementsSection
+from reticent.report.sections.table_alike import TableAlikeSection
+from reticent.report.sections.table_disclosure import TableDisclosureSection
 from reticent.report.sections.table_exposed import TableExposedSection
 from reticent.report.sections.table_not_run import TableNotRunSection
 from reticent.report.sections.verdict import VerdictSection
@@ -63,6 +65,8 @@ TABLE_SECTIONS: tuple[Section, ...] = (
     ScoresSection(),
     LimitsSection(),
     TableExposedSection(),
+    TableAlikeSection(),
+    TableDisclosureSection(),
     _STATEMENTS,
     GuaranteeSection(),
     ClaimSection(),
