@@ -9,7 +9,7 @@ import pytest
 import reticent
 from made_tables import copied, copied_among, mixed, people, resampled
 from reticent.audits import SYNTHETIC_TABLE
-from reticent.errors import InvalidInput, InvalidTable
+from reticent.errors import InvalidInput, InvalidPredictions, InvalidTable
 from reticent.pipeline import derive_again
 from reticent.policy import Verdict, read_policy
 from reticent.product import SyntheticTable
@@ -241,6 +241,25 @@ def test_required_attacks_that_are_left_out_forbid_a_release(world, of_fresh):
     dossier = audited(world, world["fresh"], policy=strict)
     assert any("'retraining'" in reason for reason in dossier.reasons)
     assert not any("'retraining'" in reason for reason in of_fresh.reasons)
+
+
+def test_a_critic_is_attacked_with_its_own_scores(world):
+    """A critic that has learned its real rows by heart is refused, whatever the table; one that knows nobody in particular is not."""
+    by_heart = set(world["real"]["age"])
+
+    def overfitted(frame):
+        return frame["age"].isin(by_heart).to_numpy(float)
+
+    dossier = audited(world, world["fresh"], critic=overfitted)
+    by_name = {attack.name: attack for attack in dossier.evidence.attacks}
+    assert dossier.verdict == Verdict.REFUSE
+    assert by_name["critic"].auc.low > 0.9
+    assert by_name["critic"].family == "looks inside"
+    assert all(control.behaved for control in dossier.controls)
+    with pytest.raises(InvalidPredictions, match="failed with KeyError"):
+        audited(world, world["fresh"], critic=lambda frame: frame["absent"])
+    with pytest.raises(InvalidPredictions, match="one number per record"):
+        audited(world, world["fresh"], critic=lambda frame: [1.0])
 
 
 @pytest.mark.slow

@@ -37,6 +37,7 @@ class Need(StrEnum):
     POOL = "pool"  # models of the same recipe on known parts of the records
     AUXILIARY = "auxiliary"  # other records of the same source
     SYNTHETIC = "synthetic"  # a synthetic table
+    CRITIC = "critic"  # what a generator of synthetic tables was trained against
     RECIPE = "recipe"  # the trainer, to train again
     FILE = "file"  # everything in the product's file, laid beside the records
 

@@ -47,6 +47,8 @@ class Answers:
         The outputs before the product was cleaned; None if it was not.
     released : Coded or None
         The rows of a product that is a table; None for a model.
+    critic : array of float or None
+        What the critic of a table's generator says of each record; None if there is none.
     """
 
     values: NDArray[np.float64]
@@ -57,6 +59,7 @@ class Answers:
     seconds: float = 0.0
     as_trained: NDArray[np.float64] | None = None
     released: Coded | None = None
+    critic: NDArray[np.float64] | None = None
 
     def take(self, rows: NDArray[np.int64]) -> "Answers":
         """Return the answers on some of the records."""
@@ -66,6 +69,7 @@ class Answers:
             outputs=self.outputs[rows],
             internals=None if self.internals is None else self.internals.take(rows),
             as_trained=None if self.as_trained is None else self.as_trained[rows],
+            critic=None if self.critic is None else self.critic[rows],
         )
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from reticent.attack.synthetic import (
     COMPARISONS,
+    CriticScore,
     LearnedTable,
     ShadowTable,
     SyntheticChallenge,
@@ -88,7 +89,7 @@ class SyntheticTableKind(Kind):
 
     name = "synthetic_table"
     noun = "table"
-    attacks = (*COMPARISONS, LearnedTable(), ShadowTable())
+    attacks = (*COMPARISONS, LearnedTable(), ShadowTable(), CriticScore())
     quick_attacks = (ShadowTable(),)
     # Its score is a sign that was learned by least squares, so that 0 is as likely a member as not.
     ratio_attack = "shadow_table"
@@ -128,6 +129,7 @@ class SyntheticTableKind(Kind):
             outputs=product.outputs(table.features),
             warnings=product.warnings,
             released=released,
+            critic=product.criticised(table.features),
         )
 
     def can_learn_from(self, table: Table) -> bool:
@@ -151,6 +153,7 @@ class SyntheticTableKind(Kind):
             comparisons=answers.values,
             columns=COLUMNS,
             tables=self._beside(table).released(answers.released),
+            critic=answers.critic,
         )
 
     def memorised(
@@ -164,7 +167,13 @@ class SyntheticTableKind(Kind):
         others = np.arange(len(tables.auxiliary))[::2]
         mixed = copies.join(tables.auxiliary.take(others))
         copied = tables.released(mixed)
-        return replace(challenge, comparisons=_compared(copied), tables=copied)
+        return replace(
+            challenge,
+            comparisons=_compared(copied),
+            tables=copied,
+            # A critic that memorised as well.
+            critic=None if challenge.critic is None else known.astype(np.float64),
+        )
 
     def train_many(
         self,

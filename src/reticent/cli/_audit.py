@@ -72,7 +72,7 @@ def run(options: AuditOptions) -> int:
         from reticent.cli._audit_table import run_on_table
 
         return run_on_table(options)
-    for name in ("holdout", "auxiliary", "generator"):
+    for name in ("holdout", "auxiliary", "generator", "critic"):
         if getattr(options, name) is not None:
             raise InvalidInput(
                 f"--{name} belongs to the audit of a synthetic table, but none is named; name it with --synthetic, or mark the people of a model "

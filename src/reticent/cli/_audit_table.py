@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -17,6 +18,7 @@ from reticent.pipeline import (
     AuditPlan,
     GivenTables,
     TablesAudit,
+    critic_of,
     must_be_unchanged,
     must_be_writable,
     run_audit,
@@ -25,6 +27,7 @@ from reticent.pipeline import (
 from reticent.policy import read_policy
 from reticent.product import load_synthetic, product_digest
 from reticent.report.sections.people import posterior_words
+from reticent.run import Content, code_of
 from reticent.train import Generator, parse_generator
 
 __all__ = ["run_on_table"]
@@ -43,6 +46,11 @@ def run_on_table(options: AuditOptions) -> int:
     schema = read_schema(options.subject.schema) if options.subject.schema else None
     digest = product_digest(options.synthetic)
     synthetic = load_synthetic(options.synthetic)
+    critic_content = Content(())
+    if options.critic is not None:
+        find_own_modules()
+        synthetic = replace(synthetic, critic=critic_of(options.critic))
+        critic_content = code_of(options.critic)
     assert options.subject.table is not None, "there is a real table"
     given = GivenTables(
         synthetic=synthetic,
@@ -64,7 +72,7 @@ def run_on_table(options: AuditOptions) -> int:
         trainer=_generator(options, prepared),
         product=prepared.synthetic,
         of_kind=SyntheticTableKind(given.judged_target),
-        product_content=prepared.synthetic.content(),
+        product_content=prepared.synthetic.content() + critic_content,
         policy=policy,
         own_attacks=own_objects(options.attack, "attack"),
         own_measures=own_objects(options.measure, "measure"),
@@ -99,6 +107,7 @@ def run_on_table(options: AuditOptions) -> int:
             own_code=" ".join(
                 [
                     options.generator or "",
+                    options.critic or "",
                     *(options.attack or ()),
                     *(options.measure or ()),
                 ]

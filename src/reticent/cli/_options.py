@@ -142,6 +142,10 @@ class AuditOptions:
         None,
         help='What made the synthetic table, as "module:function" of (frame, rows, seed): attackers then make others like it.',
     )
+    critic: str | None = option(
+        None,
+        help='The critic of the generator, if it is released too, as "module:function" from a frame to one number per record.',
+    )
     policy: str = option("default", help="default, strict, or a TOML file.")
     attack: list[str] | None = option(
         None, help="An attack of your own, as module:Class; may be repeated."

@@ -31,7 +31,7 @@ from reticent.pipeline._plan import (
 from reticent.pipeline._pool import SIZES, forecast, largest_size
 from reticent.pipeline._repair import Repaired, run_repair
 from reticent.pipeline._risk import Risk, relation_of
-from reticent.pipeline._tables import NO_HOLDOUT, GivenTables, TablesAudit
+from reticent.pipeline._tables import NO_HOLDOUT, GivenTables, TablesAudit, critic_of
 from reticent.pipeline._train import (
     TrainedProduct,
     TrainPlan,
@@ -75,6 +75,7 @@ __all__ = [
     "check_observed",
     "clean",
     "compare",
+    "critic_of",
     "default_network",
     "defences_around",
     "derive_again",

@@ -61,6 +61,7 @@ def audit(
     holdout: Any = None,
     auxiliary: Any = None,
     generator: str | None = None,
+    critic: Any = None,
     parts: ArrayLike | None = None,
     drop: Sequence[str] = (),
     claimed_epsilon: float | None = None,
@@ -112,6 +113,8 @@ def audit(
     generator : str, optional
         What made the synthetic table, as ``"module:function"``: a function of a data frame, a number of rows and a seed that fits and samples.
         Attackers then make other tables with it.
+    critic : callable or str, optional
+        What the generator was trained against, if it is released too: from a data frame of records to one number each, larger meaning more real.
     parts : array-like of str, or str, optional
         ``"defender"``, ``"reserved"``, ``"auxiliary"``; by default a random split.
     drop : sequence of str
@@ -157,7 +160,7 @@ def audit(
     if synthetic is not None or real is not None:
         table, plan = _tables_plan(
             GivenTables(
-                synthetic=synthetic_of(synthetic),
+                synthetic=synthetic_of(synthetic, critic=critic),
                 real=frame_of(real),
                 holdout=frame_of(holdout),
                 auxiliary=frame_of(auxiliary),

@@ -300,7 +300,7 @@ def _family(attack: Attack) -> str:
     # Looking inside is the rarer capability, so it names the family of an attack that needs both.
     if Need.FILE in attack.needs:
         return "reads the file"
-    if Need.INTERNALS in attack.needs:
+    if attack.needs & {Need.INTERNALS, Need.CRITIC}:
         return "looks inside"
     if Need.SYNTHETIC in attack.needs and Need.POOL not in attack.needs:
         return "compares rows"

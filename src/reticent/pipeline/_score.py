@@ -121,6 +121,7 @@ class Arena:
         has |= {Need.POOL} if pool is not None else set()
         has |= {Need.FILE} if files.product is not None else set()
         has |= {Need.SYNTHETIC} if answers.released is not None else set()
+        has |= {Need.CRITIC} if answers.critic is not None else set()
         has |= {Need.AUXILIARY} if case.split.auxiliary is not None else set()
         trials = {
             PRODUCT: Trial(challenge=challenge, knowledge=knowledge, sides=sides),

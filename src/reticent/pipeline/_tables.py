@@ -23,9 +23,16 @@ from reticent.data import (
 )
 from reticent.errors import InvalidInput, InvalidTable
 from reticent.product import SyntheticTable, load_synthetic
-from reticent.run import stream
+from reticent.run import named_by_user, stream
 
-__all__ = ["NO_HOLDOUT", "GivenTables", "TablesAudit", "frame_of", "synthetic_of"]
+__all__ = [
+    "NO_HOLDOUT",
+    "GivenTables",
+    "TablesAudit",
+    "critic_of",
+    "frame_of",
+    "synthetic_of",
+]
 
 NO_HOLDOUT = (
     "INCONCLUSIVE: there is nobody to compare with. Rows and values of the synthetic table that resemble those of people may have been copied from them, or "
@@ -37,8 +44,8 @@ PART = "\0part"  # a column that no file can have
 DEFENDER, RESERVED, AUXILIARY = "defender", "reserved", "auxiliary"
 
 
-def synthetic_of(thing: Any) -> SyntheticTable:
-    """Return a synthetic table, given itself, a frame of any library, or its file.
+def synthetic_of(thing: Any, *, critic: Any = None) -> SyntheticTable:
+    """Return a synthetic table, given itself, a frame of any library, or its file, with the critic of its generator.
 
     Raises
     ------
@@ -49,11 +56,30 @@ def synthetic_of(thing: Any) -> SyntheticTable:
         raise InvalidInput(
             "there is a real table but no synthetic one, so there is nothing to audit; pass it as synthetic=."
         )
+    if critic is not None:
+        return replace(synthetic_of(thing), critic=critic_of(critic))
     if isinstance(thing, SyntheticTable):
         return thing
     if isinstance(thing, str | Path):
         return load_synthetic(thing)
     return SyntheticTable(as_frame(thing, name="synthetic").rename(columns=str))
+
+
+def critic_of(critic: Any) -> Any:
+    """Return a critic, given itself or its name as ``module:function``, which is imported.
+
+    Raises
+    ------
+    InvalidInput
+        If it cannot be called.
+    """
+    if isinstance(critic, str):
+        return named_by_user(critic, role="critic", what="function")
+    if not callable(critic):
+        raise InvalidInput(
+            f"the critic is a {type(critic).__name__}, which cannot be asked; pass a function from a data frame to one number per record."
+        )
+    return critic
 
 
 def frame_of(thing: Any) -> Any:

@@ -1,16 +1,17 @@
 """A synthetic table: rows that nobody has, made to stand for those of people."""
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from reticent.data import MISSING, read_frame
-from reticent.errors import InvalidTable, OutputRefused
+from reticent.errors import InvalidPredictions, InvalidTable, OutputRefused
 from reticent.product._provenance import PROVENANCE_FILE, Provenance, read_notes
 from reticent.product.internals import Internals
 from reticent.run import Content, content_of
@@ -35,6 +36,8 @@ class SyntheticTable:
         Where it comes from, as whoever made it says.
     warnings : tuple of str
         What users should know about how it was made.
+    critic : callable or None
+        What its generator was trained against, if it is at hand: from a data frame of records to one number each, larger meaning more real.
 
     Raises
     ------
@@ -51,6 +54,7 @@ class SyntheticTable:
     frame: pd.DataFrame
     provenance: Provenance = field(default_factory=Provenance)
     warnings: tuple[str, ...] = ()
+    critic: Callable[[pd.DataFrame], Any] | None = None
 
     quantity: ClassVar[bool] = False
     learned: ClassVar[tuple[str, ...]] = ()
@@ -83,6 +87,30 @@ class SyntheticTable:
         mine = _row_hashes(_in_one_form(self.frame[names]))
         found = np.isin(_row_hashes(_in_one_form(features[names])), mine)
         return found.astype(np.float64)[:, None]
+
+    def criticised(self, features: pd.DataFrame) -> NDArray[np.float64] | None:
+        """Return what the critic says of each record; None if there is no critic.
+
+        Raises
+        ------
+        InvalidPredictions
+            If it fails, or does not say one finite number of each record.
+        """
+        if self.critic is None:
+            return None
+        try:
+            said = np.asarray(self.critic(features.copy()), dtype=np.float64)
+        except Exception as error:
+            # The kind only: a message could quote cells of the table.
+            raise InvalidPredictions(
+                f"the critic failed with {type(error).__name__}; try it outside reticent first, as function(frame)."
+            ) from error
+        said = said.reshape(-1) if said.size == len(features) else said
+        if said.shape != (len(features),) or not np.isfinite(said).all():
+            raise InvalidPredictions(
+                f"the critic returned an array of shape {said.shape} for {len(features)} records, and all must be finite; let it return one number per record."
+            )
+        return said
 
     def internals(
         self, features: pd.DataFrame, labels: NDArray[np.int64]

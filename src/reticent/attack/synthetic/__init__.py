@@ -2,6 +2,7 @@
 
 from reticent.attack.synthetic._base import Comparison, SyntheticChallenge, Tables
 from reticent.attack.synthetic._nearest import nearest
+from reticent.attack.synthetic.critic import CriticScore
 from reticent.attack.synthetic.density import DensityRatio
 from reticent.attack.synthetic.distances import (
     DistanceRatio,
@@ -23,6 +24,7 @@ from reticent.attack.synthetic.tree_likelihood import TreeLikelihood
 __all__ = [
     "COMPARISONS",
     "Comparison",
+    "CriticScore",
     "DensityRatio",
     "DistanceRatio",
     "ExactPairs",

@@ -87,6 +87,8 @@ class SyntheticChallenge:
         Their names.
     tables : Tables or None
         The tables themselves, for attacks that compare in their own way; None for a shadow table, of which only the comparisons are kept.
+    critic : array of float, shape (n,), or None
+        What the critic of the generator says of each record, larger meaning more real; None if it is not at hand.
     file : OpenedFile or None
         Always None: a table has no bytes beside its rows.
     """
@@ -94,6 +96,7 @@ class SyntheticChallenge:
     comparisons: NDArray[np.float64]
     columns: tuple[str, ...]
     tables: Tables | None
+    critic: NDArray[np.float64] | None = None
     file: OpenedFile | None = None
 
     def __post_init__(self) -> None:
@@ -133,6 +136,7 @@ class SyntheticChallenge:
             comparisons=self.comparisons[rows],
             columns=self.columns,
             tables=None if self.tables is None else self.tables.take(rows),
+            critic=None if self.critic is None else self.critic[rows],
         )
 
     def column(self, name: str) -> NDArray[np.float64]:

@@ -63,5 +63,6 @@ class TableNotRunSection:
 def _kinds(dossier: Dossier) -> Iterator[tuple[str, str]]:
     if dossier.evidence.pool is None:
         yield SHADOWS
-    yield GENERATOR
+    if not any(attack.name == "critic" for attack in dossier.evidence.attacks):
+        yield GENERATOR
     yield from NEVER
