@@ -51,6 +51,11 @@ def gap_of_missing(plan: AuditPlan, attack: str) -> Gap:
         )
     if attack != INSIDER_ATTACK and Need.POOL not in needs.get(attack, ()):
         return plain_gap(attack)
+    if attack == INSIDER_ATTACK and not plan.kind.plays_insider:
+        return Gap(
+            reason=reason,
+            to_settle=f"Nobody plays the insider against a {plan.kind.noun}: decide by a policy that does not ask for it, such as the default one.",
+        )
     if plan.trainer is None and plan.of_kind is not None:
         return Gap(
             reason=reason,

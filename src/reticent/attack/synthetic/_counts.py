@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from reticent.data import UNKNOWN
 
-__all__ = ["excess", "hashed_rows", "occurrences", "tuples"]
+__all__ = ["excess", "hashed_rows", "log_share", "occurrences", "tuples"]
 
 # Multipliers of a hash that is a sum of one term per cell (splitmix64, Steele, Lea & Flood, OOPSLA 2014).
 _GAMMA, _FIRST, _SECOND = (
@@ -68,9 +68,11 @@ def excess(
     >>> excess(np.array([0.0, 3.0]), np.array([0.0, 0.0]), (10, 10)).round(3)
     array([0.   , 1.946])
     """
-    counts = (np.asarray(each, dtype=np.float64) for each in (synthetic, auxiliary))
-    in_synthetic, in_auxiliary = (
-        np.log((count + 0.5) / (size + 1))
-        for count, size in zip(counts, sizes, strict=True)
-    )
-    return np.asarray(in_synthetic - in_auxiliary, dtype=np.float64)
+    return log_share(synthetic, sizes[0]) - log_share(auxiliary, sizes[1])
+
+
+def log_share(
+    counts: NDArray[np.int64] | NDArray[np.float64], size: int
+) -> NDArray[np.float64]:
+    """Return the logarithm of the share of a table that counts are, with half a count added so that it is finite."""
+    return np.asarray(np.log((np.asarray(counts, dtype=np.float64) + 0.5) / (size + 1)))

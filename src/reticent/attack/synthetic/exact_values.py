@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent.attack.synthetic._base import Comparison, Tables
-from reticent.attack.synthetic._counts import excess, occurrences, tuples
+from reticent.attack.synthetic._counts import log_share, occurrences, tuples
 
 __all__ = ["ExactPairs", "ExactTriples", "ExactValues"]
 
@@ -31,23 +31,27 @@ class ExactValues(Comparison):
 
     def compare(self, tables: Tables) -> NDArray[np.float64]:
         """Return the sum of log-ratios over all tuples of columns of one size."""
-        codes = tables.records.codes, tables.synthetic.codes, tables.auxiliary.codes
-        sizes = len(codes[1]), len(codes[2])
-        total = np.zeros(len(codes[0]))
-        known = f"{self.name} by columns"
-        chosen = _chosen(codes[0].shape[1], self.size)
-        if known not in tables.to_auxiliary:
-            tables.to_auxiliary[known] = np.column_stack(
-                [
-                    occurrences(tuples(codes[0], which), tuples(codes[2], which))
-                    for which in chosen
-                ]
-            ).astype(np.float32)
-        for k, which in enumerate(chosen):
-            keys = tuples(codes[0], which)
-            counts = occurrences(keys, tuples(codes[1], which))
-            total += excess(counts, tables.to_auxiliary[known][:, k], sizes)
-        return total[:, None]
+        records = tables.records.codes
+        chosen = _chosen(records.shape[1], self.size)
+        known = tables.to_auxiliary
+        if self.name not in known:
+            # Only the sum is kept: one number per record, however many tuples there are.
+            known[self.name] = _log_shares(records, tables.auxiliary.codes, chosen)
+        in_synthetic = _log_shares(records, tables.synthetic.codes, chosen)
+        return (in_synthetic - known[self.name])[:, None]
+
+
+def _log_shares(
+    records: NDArray[np.int32],
+    others: NDArray[np.int32],
+    chosen: Sequence[tuple[int, ...]],
+) -> NDArray[np.float64]:
+    """Return the sum over tuples of columns of the logarithm of how frequent each record's values are in another table."""
+    total = np.zeros(len(records))
+    for which in chosen:
+        counts = occurrences(tuples(records, which), tuples(others, which))
+        total += log_share(counts, len(others))
+    return total
 
 
 class ExactPairs(ExactValues):
