@@ -50,6 +50,9 @@ from reticent.product import OpenedFile, Stage, read_contents
 from reticent.run import stream
 
 N = 200  # members, and as many non-members
+# Of towns in which few live the file tells little about most people: at 200 members the AUC has a standard deviation of .03 around .65, at 800
+# of .014 around .62, of which the least AUC of .55 is 4.8 away.
+MANY = 800
 ALL = 0.999  # every member is found, and no non-member
 
 
@@ -118,7 +121,7 @@ HOLDS = {
     "XGBoost, exact": ("continuous", lambda: boosted(tree_method="exact"), 0.85),
     "XGBoost, histograms": ("continuous", lambda: boosted(tree_method="hist"), 0.61),
     "tree": ("continuous", lambda: DecisionTreeClassifier(random_state=0), 0.63),
-    "gradient boosting": ("continuous", lambda: GradientBoostingClassifier(n_estimators=20, random_state=0), 0.7),
+    "gradient boosting": ("continuous", lambda: GradientBoostingClassifier(n_estimators=20, random_state=0), 0.66),
     "forest": ("continuous", forest, 0.98),
     "forest, scaled": ("continuous", lambda: scaled(forest()), 0.98),
     "forest, five per leaf": ("continuous", lambda: forest(min_samples_leaf=5), 0.94),
@@ -168,8 +171,24 @@ OTHERS = (
 @pytest.mark.parametrize("kind", HOLDS)
 def test_members_are_found(kind, seed):
     table, make, least = HOLDS[kind]
-    result = judged(make(), people(table, N, stream(seed, kind)), seed)
+    members = MANY if kind.startswith("rare towns") else N
+    result = judged(make(), people(table, members, stream(seed, kind)), seed)
     assert result.auc >= least
+
+
+# One-in-a-million prediction bounds (Student) of ten seeds, with means and standard deviations of .987 (.008) and .966 (.015).
+@pytest.mark.parametrize(
+    ("kind", "least"), [("forest", 0.89), ("forest, five per leaf", 0.8)]
+)
+def test_members_of_a_forest_are_pointed_out_with_few_false_alarms(kind, least, seed):
+    table, make, _ = HOLDS[kind]
+    data = people(table, N, stream(seed, kind))
+    assert judged(make(), data, seed).tpr(0.01) >= least
+    # The twin: a forest of other people points out hardly anybody. Three of 200 lie above the third largest non-member by
+    # chance; 40 would, less than once in a million.
+    others = people(table, N, stream(seed, f"{kind}/others"))
+    by_chance = judged(make(), data, seed, others=others.take(np.arange(N)))
+    assert by_chance.tpr(0.01) <= 0.2
 
 
 @pytest.mark.parametrize("kind", HOLDS_QUANTITY)

@@ -12,6 +12,7 @@ from scipy.stats import binom
 from reticent.errors import InvalidInput
 from reticent.evidence import (
     Estimate,
+    _cells,
     subgroup_aware,
     worst_case,
     worst_case_density,
@@ -131,12 +132,38 @@ def test_few_values_that_alternate_are_counted(n, values, seed):
         assert made.estimate.low > (0.85 if n > 60 else 0.8)
         assert made.p_value == 0.05
     # Twin: smoothed over all values, as before, hardly anything is left of it, at either end.
-    grid = worst_case.cells_of_numbers(d + rng.uniform(0, 1e-9, n), r + rng.uniform(0, 1e-9, n))  # fmt: skip
+    grid = worst_case.cells_of_numbers(d + rng.uniform(0, 1e-9, n), r + rng.uniform(0, 1e-9, n), rng)  # fmt: skip
     blurred = replace(grid, width=CELLS * 0.2 * n**-0.25)
     smoothed = worst_case._by_cells(blurred, "x", 0.95, rng)
     assert smoothed.estimate.high < 0.9
     if values == 40:
         assert smoothed.estimate.high < 0.2
+
+
+@pytest.mark.usefixtures("few")
+def test_rare_values_that_alternate_are_counted_as_well(seed):
+    """Two or three records of a value, all on one side. The twin, which counts values of ten and more, sees nothing of it."""
+    rng = stream(seed, "interleaved, rare")
+    d, r = interleaved(rng, 200, 80)
+    made = worst_case_density(d, r, **ASKED, rng=rng).estimate
+    assert made.low > 0.6
+    assert made.high > 0.99
+    twin = worst_case._by_cells(_cells._cells(d, r, 10), "x", 0.95, rng).estimate
+    assert twin.high < 0.5
+
+
+def test_rounded_numbers_that_do_not_alternate_are_smoothed(seed):
+    """Alike, shifted and of another shape: six deviations are passed with a chance of 1e-9 each if the sum of squares is nearly normal."""
+    rng = stream(seed, "rounded")
+    for _ in range(40):
+        alike = rng.normal(size=(2, 200))
+        shifted = rng.normal(1, 1, 200), rng.normal(0, 1, 200)
+        sharp = np.abs(rng.normal(0, 0.3, 200)), rng.exponential(size=200)
+        for sides in (alike, shifted, sharp):
+            d, r = (side.round(2) for side in sides)
+            coarse, tied = _cells._cells(d, r, 10), _cells._cells(d, r, 2)
+            assert tied.counted > coarse.counted
+            assert not _cells._alternate(coarse, tied, rng)
 
 
 @pytest.mark.usefixtures("few")

@@ -12,6 +12,8 @@ CELLS = 512  # of the grid on which densities are compared: finer than the kerne
 # Records, of both sides together, that make a value a cell of its own. Fewer are compared by smoothing: counting values
 # of ten records each shows about 0.8 / sqrt(10) = 0.25 where nothing is, and that is as much as a useful bound can bear.
 COMMON = 10
+DRAWS = 100  # of what smooth densities would show; mean and deviation of a sum over many values need no more
+BEYOND_CHANCE = 6.0  # deviations: densities are estimated, so that a little more than chance is no sign
 MOST_COMMON = 4096  # cells of their own; bounds time and memory of the permutations
 
 
@@ -97,14 +99,52 @@ def cells_of_values(d: NDArray[np.float64], r: NDArray[np.float64]) -> Cells:
     )
 
 
-def cells_of_numbers(d: NDArray[np.float64], r: NDArray[np.float64]) -> Cells:
+def cells_of_numbers(
+    d: NDArray[np.float64], r: NDArray[np.float64], rng: np.random.Generator
+) -> Cells:
     """Return a cell for each value that occurs often, and a grid on the ranks of all other values.
 
-    Total variation adds up over parts that do not overlap, so the two kinds of values can be compared each in its own way.
+    Total variation adds up over parts that do not overlap, so the two kinds of values can be compared each in its own way. If records with the same value are on the same side
+    far more often than smooth densities would have it, every value that occurs twice has a cell of its own: smoothing would hide what sets them apart.
+
+    Parameters
+    ----------
+    d, r : array of float
+        The values of members and of non-members.
+    rng : numpy.random.Generator
+        Draws what smooth densities would show.
     """
+    cells, tied = _cells(d, r, COMMON), _cells(d, r, 2)
+    if tied.counted > cells.counted and _alternate(cells, tied, rng):
+        return tied
+    return cells
+
+
+def _alternate(cells: Cells, tied: Cells, rng: np.random.Generator) -> bool:
+    """Return whether sides agree within rare values beyond what the smoothed densities of both sides explain."""
+    sides = zip(cells.counts(), (cells.members, cells.nonmembers), strict=True)
+    smooth = [cells._smooth(counts.astype(np.float64), 1.0) for counts, _ in sides]
+    with np.errstate(invalid="ignore"):
+        chance = np.nan_to_num(smooth[0] / (smooth[0] + smooth[1]))
+    cell = np.concatenate([cells.members, cells.nonmembers])
+    value = np.concatenate([tied.members, tied.nonmembers])
+    rare = (cell >= cells.counted) & (value < tied.counted)
+    names, places, counts = np.unique(value[rare], return_inverse=True, return_counts=True)  # fmt: skip
+    expected = np.zeros(len(names))
+    expected[places] = np.clip(chance[cell[rare]], 0.0, 1.0)
+    members = np.arange(len(value))[rare] < len(tied.members)
+    seen = np.bincount(places, weights=members)
+    drawn = rng.binomial(counts, expected, size=(DRAWS, len(names)))
+    spread, usual = ((x - counts * expected) ** 2 for x in (seen, drawn))
+    total = usual.sum(axis=1)
+    return bool(spread.sum() > total.mean() + BEYOND_CHANCE * total.std())
+
+
+def _cells(d: NDArray[np.float64], r: NDArray[np.float64], least: int) -> Cells:
+    """Return a cell for each value that so many records have, and a grid on the ranks of all other values."""
     both = np.concatenate([d, r])
     values, tied, counts = np.unique(both, return_inverse=True, return_counts=True)
-    common = common_values(counts)
+    common = common_values(counts, least)
     counted = int(common.sum())
     cell_of_value = np.cumsum(common) - 1
     others = int(counts[~common].sum())
@@ -128,9 +168,9 @@ def cells_of_numbers(d: NDArray[np.float64], r: NDArray[np.float64]) -> Cells:
     )
 
 
-def common_values(counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+def common_values(counts: NDArray[np.int64], least: int = COMMON) -> NDArray[np.bool_]:
     """Say which values occur often enough to be counted, given how often each occurs."""
-    return np.asarray(counts >= max(COMMON, counts.sum() / MOST_COMMON))
+    return np.asarray(counts >= max(least, counts.sum() / MOST_COMMON))
 
 
 def _best_threshold(d: NDArray[np.int64], r: NDArray[np.int64], values: int) -> float:

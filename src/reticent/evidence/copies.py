@@ -60,7 +60,7 @@ def count_copies(
     >>> a, b = rng.normal(size=(2, 100, 2))
     >>> found = count_copies(rows(a), rows(b), rows(a[:10]), level=0.95)
     >>> print(found.members, found.excess, found.rows_of_train)
-    0.10 [0.05, 0.18] 0.10 [0.04, 0.17] 1 [0.69, 1]
+    0.10 [0.04, 0.18] 0.10 [0.01, 0.18] 1 [0.69, 1]
     """
     in_open_unit(level, "level")
     require_rows({"training": train, "test": test, "synthetic": synthetic})

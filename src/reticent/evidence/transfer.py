@@ -93,7 +93,7 @@ def compare_positive_rates(
     --------
     >>> found = compare_positive_rates([True] * 20 + [False] * 80, [True] * 4 + [False] * 96, level=0.95)
     >>> print(found.difference)
-    -0.16 [-0.25, -0.07]
+    -0.16 [-0.29, -0.02]
     """
     ours, theirs = np.asarray(real, dtype=bool), np.asarray(synthetic, dtype=bool)
     difference = vulnerability(theirs, ours, level=level)

@@ -123,8 +123,8 @@ def worst_case_density(
     Values that at least ten records have are counted one by one: the best adversary tells them apart, however
     close they lie. Of all others, densities are estimated with a Gaussian kernel on their pooled ranks: a monotone
     transformation does not change the total variation, and on ranks the bandwidth need not be chosen from
-    the data. Both densities are reflected at the ends. The high end takes for granted that the densities of values that
-    occur rarely do not alternate within the kernel.
+    the data. Both densities are reflected at the ends. If records that share a rarer value are on the same side more often than such densities explain, all values that
+    occur twice are counted. The high end takes for granted that the densities of values that occur once do not alternate within the kernel.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def worst_case_density(
     True
     """
     d, r = as_scores(members, "members"), as_scores(nonmembers, "non-members")
-    return _by_cells(cells_of_numbers(d, r), feature, level, rng)
+    return _by_cells(cells_of_numbers(d, r, rng), feature, level, rng)
 
 
 def worst_case_vectors(
