@@ -29,6 +29,7 @@ MODULES = (
     "reticent.attack.reader",
     "reticent.attack.blind",
     "reticent.attack.regression",
+    "reticent.attack.synthetic",
     "reticent.train",
     "reticent.train.private",
     "reticent.train.soft",

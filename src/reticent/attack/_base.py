@@ -7,11 +7,20 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from reticent.errors import InvalidInput, InvalidPredictions
 from reticent.product import Internals, OpenedFile
 
-__all__ = ["Attack", "Challenge", "Knowledge", "Need", "Scores", "SealedTags"]
+__all__ = [
+    "Attack",
+    "Challenge",
+    "Knowledge",
+    "Need",
+    "PermutedTags",
+    "Scores",
+    "SealedTags",
+]
 
 # Answers in single precision, or rounded to two digits, may be off by this much and are still probabilities.
 ROUNDING = 0.02
@@ -28,6 +37,7 @@ class Need(StrEnum):
     POOL = "pool"  # models of the same recipe on known parts of the records
     AUXILIARY = "auxiliary"  # other records of the same source
     SYNTHETIC = "synthetic"  # a synthetic table
+    CRITIC = "critic"  # what a generator of synthetic tables was trained against
     RECIPE = "recipe"  # the trainer, to train again
     FILE = "file"  # everything in the product's file, laid beside the records
 
@@ -181,6 +191,42 @@ class SealedTags:
             learn = np.flatnonzero(fold != k)
             yield learn, self.__tags[learn], np.flatnonzero(fold == k)
 
+    def permuted(self, *, rng: np.random.Generator) -> "PermutedTags":
+        """Return tags that were dealt to the units anew: whoever learns from them finds out what chance alone gives."""
+        units, unit_of_row = np.unique(self.__units, return_inverse=True)
+        tag_of_unit = np.zeros(len(units), dtype=bool)
+        tag_of_unit[unit_of_row] = self.__tags
+        return PermutedTags(rng.permutation(tag_of_unit)[unit_of_row], unit_of_row)
+
+
+class PermutedTags(SealedTags):
+    """Tags dealt at random, and so nobody's secret.
+
+    Parameters
+    ----------
+    tags : array of bool
+        One tag per record, the same for all records of a unit.
+    units : array of int
+        The unit of each record, numbered from 0.
+    """
+
+    def __init__(self, tags: NDArray[np.bool_], units: NDArray[np.int64]) -> None:
+        super().__init__(tags, units)
+        self._tags, self._units = tags, units
+
+    def deviation(self, scores: NDArray[np.float64]) -> float:
+        """Return by how many standard deviations of untrained scores the LTU accuracy of these scores exceeds one half."""
+        per_unit = np.bincount(self._units, weights=scores) / np.bincount(self._units)
+        tags = np.zeros(len(per_unit), dtype=bool)
+        tags[self._units] = self._tags
+        members, others = int(tags.sum()), int((~tags).sum())
+        ranks = rankdata(per_unit)
+        accuracy = (ranks[tags].sum() - members * (members + 1) / 2) / (
+            members * others
+        )
+        deviation = np.sqrt((members + others + 1) / (12 * members * others))
+        return float((accuracy - 0.5) / deviation)
+
 
 AnyPool = TypeVar("AnyPool")
 
@@ -219,16 +265,24 @@ class Scores:
         The scores, without NaN.
     probabilities : array of float or None
         Predicted probability of membership, if the attack predicts one.
+    spread : float
+        How much wider the LTU accuracy of such scores spreads, where nothing leaks, than that of scores that were not learned from tags; at
+        least 1. Scores that are cross-fitted with few parameters share what they learned, and their accuracies vary together.
     """
 
     values: NDArray[np.float64]
     probabilities: NDArray[np.float64] | None = None
+    spread: float = 1.0
 
     def __post_init__(self) -> None:
         if np.isnan(self.values).any():
             raise InvalidPredictions(
                 f"{np.isnan(self.values).sum()} scores of an attack are NaN, which has no rank; "
                 "return a number for every record."
+            )
+        if not self.spread >= 1:
+            raise InvalidPredictions(
+                f"the spread of an attack's scores must be at least 1, got {self.spread}."
             )
 
 

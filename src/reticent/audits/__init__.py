@@ -4,20 +4,26 @@ from reticent.audits._kind import Answers, Kind, View, Views
 from reticent.audits._sides import Sides
 from reticent.audits.classifier import CLASSIFIER, ClassifierKind
 from reticent.audits.regressor import REGRESSOR, RegressorKind
+from reticent.audits.synthetic_table import SYNTHETIC_TABLE, SyntheticTableKind
 from reticent.product import Product, Trainer
 
 __all__ = [
     "CLASSIFIER",
+    "KINDS",
     "REGRESSOR",
+    "SYNTHETIC_TABLE",
     "Answers",
     "ClassifierKind",
     "Kind",
     "RegressorKind",
     "Sides",
+    "SyntheticTableKind",
     "View",
     "Views",
     "kind_of",
 ]
+
+KINDS = {kind.name: kind for kind in (CLASSIFIER, REGRESSOR, SYNTHETIC_TABLE)}
 
 
 def kind_of(trainer: Trainer | None, product: Product | None) -> Kind:

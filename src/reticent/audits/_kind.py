@@ -10,9 +10,16 @@ from numpy.typing import NDArray
 
 from reticent.attack import Attack, Need
 from reticent.audits._sides import Sides
-from reticent.data import Table
-from reticent.evidence import Joint, Measure, Utility
-from reticent.product import Internals
+from reticent.data import Coded, Split, Table
+from reticent.evidence import (
+    Evidence,
+    FileEvidence,
+    Joint,
+    Measure,
+    SyntheticEvidence,
+    Utility,
+)
+from reticent.product import Internals, Product, Trainer
 from reticent.report import SECTIONS, Section
 
 __all__ = ["Answers", "Kind", "View", "Views"]
@@ -38,6 +45,10 @@ class Answers:
         How long its training took; 0 if it came from elsewhere.
     as_trained : array of float or None
         The outputs before the product was cleaned; None if it was not.
+    released : Coded or None
+        The rows of a product that is a table; None for a model.
+    critic : array of float or None
+        What the critic of a table's generator says of each record; None if there is none.
     """
 
     values: NDArray[np.float64]
@@ -47,6 +58,8 @@ class Answers:
     internals: Internals | None = None
     seconds: float = 0.0
     as_trained: NDArray[np.float64] | None = None
+    released: Coded | None = None
+    critic: NDArray[np.float64] | None = None
 
     def take(self, rows: NDArray[np.int64]) -> "Answers":
         """Return the answers on some of the records."""
@@ -56,6 +69,7 @@ class Answers:
             outputs=self.outputs[rows],
             internals=None if self.internals is None else self.internals.take(rows),
             as_trained=None if self.as_trained is None else self.as_trained[rows],
+            critic=None if self.critic is None else self.critic[rows],
         )
 
 
@@ -109,6 +123,16 @@ class Kind(ABC):
         What is measured and can be limited.
     sections : tuple of Section
         The sections of the report.
+    noun : str
+        What sentences call such a product.
+    has_file : bool
+        Whether the product has bytes that attackers read beside its answers.
+    plays_insider : bool
+        Whether somebody who trains again can be played against it.
+    memorising : str
+        What the control that must be caught does.
+    caught_below : float or None
+        The privacy score below which that control must fall; None for the policy's limit. A score below 1 is more than chance.
     """
 
     name: str
@@ -118,6 +142,73 @@ class Kind(ABC):
     posterior_attacks: tuple[str, ...]
     measures: tuple[Measure, ...]
     sections: tuple[Section, ...] = SECTIONS
+    noun: str = "model"
+    has_file: bool = True
+    plays_insider: bool = True
+    memorising: str = "A product that memorises its records"
+    caught_below: float | None = None
+
+    def beside(self, split: Split) -> "Kind":
+        """Return the kind as it asks products about the people of one audit: itself, unless it needs to know them first."""
+        return self
+
+    def unrelated(self, split: Split, *, rng: np.random.Generator) -> Product | None:
+        """Return a product that cannot know the members and takes no training; None if there is none."""
+        return None
+
+    def train_many(
+        self,
+        trainer: Trainer,
+        table: Table,
+        masks: NDArray[np.bool_],
+        seeds: NDArray[np.int64],
+        *,
+        memory: float,
+    ) -> NDArray[Any]:
+        """Return the answers of one model per mask on all records; see :meth:`reticent.product.Trainer.train_many`."""
+        return trainer.train_many(table, masks, seeds, memory=memory)
+
+    def contents(
+        self, challenge: Any, sides: Sides, *, smallest_group: int
+    ) -> FileEvidence | None:
+        """Return what stands in a product that has no file of its own; None for one that has."""
+        return None
+
+    def remedies(self, evidence: Evidence) -> tuple[str, ...]:
+        """Return what could help a product of this kind that was refused, by what was found about it; nothing for models, whose recipes say it."""
+        return ()
+
+    def further(
+        self,
+        challenge: Any,
+        sides: Sides,
+        scores: NDArray[np.float64],
+        *,
+        joint: Joint,
+        choices: int,
+        smallest: int,
+        seed: int,
+    ) -> SyntheticEvidence | None:
+        """Return what is known beside the attacks; None for models.
+
+        Parameters
+        ----------
+        challenge : challenge
+            What attackers were shown.
+        sides : Sides
+            Who is a member.
+        scores : array of float
+            Those of the strongest attack.
+        joint : Joint
+            The confidence that the statements of the policy share.
+        choices : int
+            Attacks among which the strongest was chosen.
+        smallest : int
+            Number of people from which something may be said of them.
+        seed : int
+            Of the audit.
+        """
+        return None
 
     def available(self, has: frozenset[Need]) -> tuple[Attack, ...]:
         """Return the attacks whose needs are met."""

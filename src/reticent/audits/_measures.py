@@ -11,13 +11,14 @@ from reticent.evidence import (
     Measure,
     Privacy,
     ProofAgainstClaim,
+    TableRecords,
     TrainingAgainstClaim,
     TrainingAsStated,
     TruePositiveRate,
     UtilityScore,
 )
 
-__all__ = ["MEASURES"]
+__all__ = ["MEASURES", "TABLE_MEASURES"]
 
 MEASURES: tuple[Measure, ...] = (
     Privacy(),
@@ -33,4 +34,10 @@ MEASURES: tuple[Measure, ...] = (
     AttacksAgainstClaim(),
     TrainingAgainstClaim(),
     TrainingAsStated(),
+)
+
+# Of a synthetic table, which is its own file.
+TABLE_MEASURES: tuple[Measure, ...] = tuple(
+    TableRecords() if measure.name == FileRecords.name else measure
+    for measure in MEASURES
 )

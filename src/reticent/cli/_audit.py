@@ -58,7 +58,7 @@ from reticent.report.sections.people import posterior_words
 from reticent.run import Content, Run, owner_folder, read_text, write_text
 from reticent.train import parse_claimed, parse_trainer
 
-__all__ = ["run"]
+__all__ = ["own_objects", "run", "show", "write_per_record"]
 
 # What README and guide audit first: it needs no setting and takes any table with classes.
 DEFAULT_TRAINER = "sklearn.ensemble.RandomForestClassifier()"
@@ -67,6 +67,17 @@ SENSITIVE = "# SENSITIVE: says of single people whether they were in the trainin
 
 def run(options: AuditOptions) -> int:
     """Audit, save, print; return the exit status."""
+    if options.synthetic is not None:
+        # Imported here: an audit of a model need not wait for it.
+        from reticent.cli._audit_table import run_on_table
+
+        return run_on_table(options)
+    for name in ("holdout", "auxiliary", "generator", "critic"):
+        if getattr(options, name) is not None:
+            raise InvalidInput(
+                f"--{name} belongs to the audit of a synthetic table, but none is named; name it with --synthetic, or mark the people of a model "
+                "in a column and name that with --part."
+            )
     policy = read_policy(options.policy)
     _must_lie_outside(options.out, options.product)
     if options.repair and options.save_product is not None:
@@ -97,9 +108,9 @@ def run(options: AuditOptions) -> int:
         product_content=content,
         cleaned=_is_cleaned(options, trainer, split),
         policy=policy,
-        own_attacks=_own(options.attack, "attack"),
-        own_measures=_own(options.measure, "measure"),
-        own_sections=_own(options.section, "section"),
+        own_attacks=own_objects(options.attack, "attack"),
+        own_measures=own_objects(options.measure, "measure"),
+        own_sections=own_objects(options.section, "section"),
         rounds=options.rounds,
         pool=options.pool,
         watch=options.watch,
@@ -155,15 +166,15 @@ def run(options: AuditOptions) -> int:
         must_be_unchanged(options.product, plan.product_digest)
     if options.per_record is not None:
         words = posterior_words(dossier.evidence)
-        _write_per_record(options.per_record, result.per_record, words)
+        write_per_record(options.per_record, result.per_record, words)
     dossier.save(options.out)
     # Last, when everything is written: what it holds about single people must not stay on the disk.
     carried_out.store.clear()
-    _show(dossier, options)
+    show(dossier, options)
     return dossier.decision.exit_status
 
 
-def _show(dossier: Dossier, options: AuditOptions) -> None:
+def show(dossier: Dossier, options: AuditOptions) -> None:
     """Print the report, or the dossier as JSON."""
     if options.json:
         sys.stdout.write(dossier.to_json())
@@ -191,10 +202,10 @@ def _repair(table: Table, plan: AuditPlan, options: AuditOptions, run: Run) -> i
     dossier = repaired.result.dossier
     if options.per_record is not None:
         words = posterior_words(dossier.evidence)
-        _write_per_record(options.per_record, repaired.result.per_record, words)
+        write_per_record(options.per_record, repaired.result.per_record, words)
     dossier.save(options.out)
     run.store.clear()
-    _show(dossier, options)
+    show(dossier, options)
     return dossier.decision.exit_status
 
 
@@ -233,7 +244,7 @@ def _predicts_quantity(trainer: Trainer | None, options: AuditOptions) -> bool:
     return trainer is not None and trainer.quantity
 
 
-def _own(names: list[str] | None, role: str) -> tuple[Any, ...]:
+def own_objects(names: list[str] | None, role: str) -> tuple[Any, ...]:
     """Return the user's own attacks, measures or sections."""
     return tuple(own_object(name, role) for name in names or ())
 
@@ -298,7 +309,7 @@ def _split(options: AuditOptions, table: Table, provenance: Provenance | None) -
     )
 
 
-def _write_per_record(path: Path, risk: PerRecord, words: str) -> None:
+def write_per_record(path: Path, risk: PerRecord, words: str) -> None:
     text = io.StringIO()
     text.write(f"{SENSITIVE}\n# {words}\n")
     writer = csv.writer(text, lineterminator="\n")

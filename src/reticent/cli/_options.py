@@ -126,6 +126,26 @@ class AuditOptions:
     trust: list[str] | None = option(
         None, help="A type in the product file that you vouch for."
     )
+    synthetic: Path | None = option(
+        None,
+        help="Audit this synthetic table, made from TABLE: CSV, CSV.gz or Parquet.",
+    )
+    holdout: Path | None = option(
+        None,
+        help="People of the same source whom the generator of the synthetic table never saw.",
+    )
+    auxiliary: Path | None = option(
+        None,
+        help="Further such people, for attackers to compare with; by default half of the holdout.",
+    )
+    generator: str | None = option(
+        None,
+        help='What made the synthetic table, as "module:function" of (frame, rows, seed): attackers then make others like it.',
+    )
+    critic: str | None = option(
+        None,
+        help='The critic of the generator, if it is released too, as "module:function" from a frame to one number per record.',
+    )
     policy: str = option("default", help="default, strict, or a TOML file.")
     attack: list[str] | None = option(
         None, help="An attack of your own, as module:Class; may be repeated."

@@ -1,6 +1,9 @@
 """Read, validate and divide a table by unit (person), not by row."""
 
+from reticent.data._alike import Alike, in_columns_of
 from reticent.data._builtin import BUILTIN_NAME, BUILTIN_TARGET, builtin_table
+from reticent.data._coded import UNKNOWN, Coded, Coder
+from reticent.data._file import read_frame
 from reticent.data._finding import Finding, Severity
 from reticent.data._findings import (
     check_columns,
@@ -18,13 +21,18 @@ from reticent.data._original import Original
 from reticent.data._read import read_table, table_from_frame
 from reticent.data._schema import read_schema
 from reticent.data._split import PARTS, SMALLEST_PART, Split
-from reticent.data._table import ColumnKind, Schema, Table
+from reticent.data._table import MISSING, ColumnKind, Schema, Table
 
 __all__ = [
     "BUILTIN_NAME",
     "BUILTIN_TARGET",
+    "MISSING",
     "PARTS",
     "SMALLEST_PART",
+    "UNKNOWN",
+    "Alike",
+    "Coded",
+    "Coder",
     "ColumnKind",
     "Finding",
     "Original",
@@ -40,6 +48,8 @@ __all__ = [
     "check_groups",
     "check_overlap",
     "check_split",
+    "in_columns_of",
+    "read_frame",
     "read_schema",
     "read_table",
     "table_from_frame",

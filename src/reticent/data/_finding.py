@@ -13,6 +13,7 @@ class Severity(StrEnum):
 
     NOTE = "note"
     WARNING = "warning"
+    OPEN = "open"  # something was not looked at: the audit cannot end in a release, but may end in a refusal
     STOP = "stop"  # the audit cannot end in a release or a refusal
 
 
@@ -25,7 +26,7 @@ class Finding:
     name : str
         Which check found it.
     severity : Severity
-        ``note``, ``warning``, or ``stop`` (the audit is inconclusive).
+        ``note``, ``warning``, ``open`` (there is no release) or ``stop`` (the audit is inconclusive).
     text : str
         What was found, why it matters, what to do. Names columns and groups, never records.
     """

@@ -23,6 +23,7 @@ __all__ = ["read_table", "table_from_frame"]
 MOST_CLASSES = 100
 # If more targets than this are missing, the column was probably named by mistake.
 MOST_MISSING_TARGETS = 0.5
+NO_CLASS = "record"  # the one class of a table without a target
 
 
 def read_table(
@@ -97,7 +98,7 @@ def read_table(
 def table_from_frame(
     frame: Any,
     *,
-    target: str | ArrayLike,
+    target: str | ArrayLike | None,
     group: str | ArrayLike | None = None,
     unit: str | ArrayLike | None = None,
     part: str | ArrayLike | None = None,
@@ -108,6 +109,7 @@ def table_from_frame(
 ) -> Table:
     """Return a table made from a data frame of any library; columns may be named or passed as arrays.
 
+    Without a target all records have one and the same class: synthetic tables are compared column by column, and none of the columns is special.
     With ``quantity`` the target is a number that regression models predict: the table has no
     classes, and its target is in double precision. The index of a pandas frame is no feature, but may be named as
     target, group, unit or part.
@@ -139,7 +141,8 @@ def table_from_frame(
         for role, column in roles.items()
     }
     labels = values_of["target"]
-    assert labels is not None
+    if labels is None:
+        labels = pd.Series(np.zeros(len(frame)))
     used = [
         column for column in (target, unit, part) if isinstance(column, str)
     ]  # the group stays a feature
@@ -160,6 +163,8 @@ def table_from_frame(
     classes: tuple[str, ...] = ()
     if quantity:
         values: NDArray[Any] = _quantity(labels, _called(target), name)
+    elif target is None:
+        classes, values = (NO_CLASS,), np.zeros(len(labels), dtype=np.int64)
     else:
         classes, values = _classes(labels, _called(target), name)
     if schema is not None:  # a schema may also declare columns that are not features

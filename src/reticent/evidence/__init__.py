@@ -19,6 +19,7 @@ from reticent.evidence._measure import (
     measure_attack,
     measure_groups,
     strongest,
+    widened_accuracy,
     worst_privacy,
 )
 from reticent.evidence._scores import UnitGroups, UnitScores
@@ -105,10 +106,13 @@ from reticent.evidence.measures import (
     Privacy,
     ProofAgainstClaim,
     Seen,
+    TableRecords,
     TrainingAgainstClaim,
     TrainingAsStated,
     TruePositiveRate,
     UtilityScore,
+    people,
+    readable,
 )
 from reticent.evidence.naming import (
     Naming,
@@ -155,6 +159,14 @@ from reticent.evidence.shares import estimate_share
 from reticent.evidence.singling_out import SinglingOut, single_out
 from reticent.evidence.skill import share_saved
 from reticent.evidence.statement import Limit, Outcome, Statement, Threat
+from reticent.evidence.synthetic import (
+    AttributeEvidence,
+    ColumnLeak,
+    ColumnShape,
+    DescribedTable,
+    IsolatedEvidence,
+    SyntheticEvidence,
+)
 from reticent.evidence.targets import TargetsEvidence, measure_targets
 from reticent.evidence.transfer import (
     PositiveRates,
@@ -195,6 +207,7 @@ __all__ = [
     "AttackFailed",
     "AttackSkipped",
     "AttacksAgainstClaim",
+    "AttributeEvidence",
     "Beliefs",
     "BlindEvidence",
     "Box",
@@ -204,6 +217,8 @@ __all__ = [
     "Check",
     "Claim",
     "ClaimedEpsilon",
+    "ColumnLeak",
+    "ColumnShape",
     "Columns",
     "Comparison",
     "Convergence",
@@ -215,6 +230,7 @@ __all__ = [
     "Curve",
     "DefenceEvidence",
     "Defended",
+    "DescribedTable",
     "Difference",
     "Disclosure",
     "DisparityEvidence",
@@ -236,6 +252,7 @@ __all__ = [
     "Identification",
     "InsiderEvidence",
     "InsiderPrivacy",
+    "IsolatedEvidence",
     "Joint",
     "Limit",
     "LongStatistic",
@@ -263,6 +280,8 @@ __all__ = [
     "Statement",
     "StatisticSkipped",
     "Success",
+    "SyntheticEvidence",
+    "TableRecords",
     "TargetsEvidence",
     "Threat",
     "TrainingAgainstClaim",
@@ -332,6 +351,7 @@ __all__ = [
     "pair_wins",
     "pairwise",
     "path_of",
+    "people",
     "posterior_histogram",
     "predictive_value",
     "privacy_from_accuracy",
@@ -339,6 +359,7 @@ __all__ = [
     "privacy_loss",
     "r_squared",
     "rate_difference",
+    "readable",
     "records_to_resolve",
     "records_to_settle",
     "refutes",
@@ -357,6 +378,7 @@ __all__ = [
     "utility",
     "vulnerability",
     "vulnerability_bound",
+    "widened_accuracy",
     "worst_case_density",
     "worst_case_discrete",
     "worst_case_vectors",

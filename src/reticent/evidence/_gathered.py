@@ -13,6 +13,7 @@ from reticent.evidence.ltu import privacy_from_accuracy
 from reticent.evidence.naming import Naming
 from reticent.evidence.pool import PoolEvidence
 from reticent.evidence.roc import RocPoint
+from reticent.evidence.synthetic import SyntheticEvidence
 from reticent.evidence.worst_case import WorstCase
 
 __all__ = [
@@ -50,7 +51,8 @@ class AttackEvidence:
     name : str
         The attack.
     family : str
-        What the attacker does beside querying: ``"queries"``, ``"looks inside"``, ``"trains others"`` or ``"reads the file"``.
+        What the attacker does beside querying: ``"queries"``, ``"looks inside"``, ``"trains others"``, ``"reads the file"`` or, of a
+        synthetic table, ``"compares rows"``.
     auc : Estimate
         LTU accuracy over all pairs, which is the area under the ROC curve.
     privacy : Estimate
@@ -297,6 +299,8 @@ class Evidence:
         Statistics that were left out because of a deadline.
     blind : BlindEvidence or None
         Whether members and non-members differ without the product, if their records were looked at.
+    synthetic : SyntheticEvidence or None
+        What else is known about a synthetic table; None for models.
     """
 
     attacks: tuple[AttackEvidence, ...]
@@ -323,6 +327,7 @@ class Evidence:
     naming: Naming | None = None
     not_computed: tuple[StatisticSkipped, ...] = ()
     blind: BlindEvidence | None = None
+    synthetic: SyntheticEvidence | None = None
 
     def skipped_statistic(self, name: str) -> StatisticSkipped | None:
         """Return why a statistic was left out; None if it was not."""

@@ -1,7 +1,7 @@
 """Turn the scores of attacks into evidence, for everyone and for groups of people."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,14 @@ from reticent.evidence.roc import exposed_share, roc_points, tpr_at_fpr
 from reticent.evidence.vulnerability import guesses, vulnerability
 from reticent.evidence.worst_case import worst_case_density
 
-__all__ = ["Asked", "measure_attack", "measure_groups", "strongest", "worst_privacy"]
+__all__ = [
+    "Asked",
+    "measure_attack",
+    "measure_groups",
+    "strongest",
+    "widened_accuracy",
+    "worst_privacy",
+]
 
 # 33 false-positive rates, spaced evenly on a logarithmic axis: low rates matter most for privacy.
 ROC_RATES = tuple(float(f"{10**e:.3g}") for e in np.linspace(-4, np.log10(0.99), 33))
@@ -67,7 +74,7 @@ def measure_attack(
     """
     members, nonmembers = scores.members, scores.nonmembers
     each, joint = asked.joint.each, asked.joint.state
-    accuracy = joint(ltu_accuracy(members, nonmembers, level=each))
+    accuracy = joint(widened_accuracy(scores, level=each))
     called, called_out = guesses(members, nonmembers, rng=rng)
     return AttackEvidence(
         name=name,
@@ -84,6 +91,36 @@ def measure_attack(
         roc=tuple(
             roc_points(members, nonmembers, fprs=ROC_RATES, level=asked.joint.level)
         ),
+    )
+
+
+def widened_accuracy(scores: UnitScores, *, level: float) -> Estimate:
+    """Return the LTU accuracy of scores, its interval widened by how much their learning adds to its spread.
+
+    Parameters
+    ----------
+    scores : UnitScores
+        Scores of one attack.
+    level : float
+        Confidence, in (0, 1).
+
+    Examples
+    --------
+    >>> sides = {"members": np.arange(10.0), "nonmembers": np.arange(10.0)}
+    >>> narrow = widened_accuracy(UnitScores(**sides), level=0.95)
+    >>> wide = widened_accuracy(UnitScores(**sides, spread=1.5), level=0.95)
+    >>> round((wide.value - wide.low) / (narrow.value - narrow.low), 6)
+    1.5
+    """
+    accuracy = ltu_accuracy(scores.members, scores.nonmembers, level=level)
+    if scores.spread == 1:
+        return accuracy
+    value = accuracy.value
+    return replace(
+        accuracy,
+        low=max(0.0, value - scores.spread * (value - accuracy.low)),
+        high=min(1.0, value + scores.spread * (accuracy.high - value)),
+        method=f"{accuracy.method}, widened by permutations",
     )
 
 

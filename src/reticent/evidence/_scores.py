@@ -10,10 +10,19 @@ __all__ = ["UnitGroups", "UnitScores"]
 
 @dataclass(frozen=True, kw_only=True)
 class UnitScores:
-    """Scores of one attack, one per unit, because the question is about people and not about rows."""
+    """Scores of one attack, one per unit, because the question is about people and not about rows.
+
+    Parameters
+    ----------
+    members, nonmembers : array of float
+        Scores, larger meaning more like a member.
+    spread : float
+        How much wider their LTU accuracy spreads than that of scores that were not learned from tags; at least 1.
+    """
 
     members: NDArray[np.float64]
     nonmembers: NDArray[np.float64]
+    spread: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)

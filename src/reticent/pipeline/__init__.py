@@ -31,6 +31,7 @@ from reticent.pipeline._plan import (
 from reticent.pipeline._pool import SIZES, forecast, largest_size
 from reticent.pipeline._repair import Repaired, run_repair
 from reticent.pipeline._risk import Risk, relation_of
+from reticent.pipeline._tables import NO_HOLDOUT, GivenTables, TablesAudit, critic_of
 from reticent.pipeline._train import (
     TrainedProduct,
     TrainPlan,
@@ -44,6 +45,7 @@ from reticent.pipeline._watched import watched_evidence
 
 __all__ = [
     "LOOKS",
+    "NO_HOLDOUT",
     "SIZES",
     "AuditPlan",
     "AuditResult",
@@ -52,6 +54,7 @@ __all__ = [
     "ComparePlan",
     "Derived",
     "Dissimilar",
+    "GivenTables",
     "LargestGradient",
     "Mislabelled",
     "Neighbour",
@@ -59,6 +62,7 @@ __all__ = [
     "PerRecord",
     "Repaired",
     "Risk",
+    "TablesAudit",
     "TrainPlan",
     "TrainedProduct",
     "Verification",
@@ -71,6 +75,7 @@ __all__ = [
     "check_observed",
     "clean",
     "compare",
+    "critic_of",
     "default_network",
     "defences_around",
     "derive_again",

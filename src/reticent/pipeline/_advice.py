@@ -51,6 +51,16 @@ def gap_of_missing(plan: AuditPlan, attack: str) -> Gap:
         )
     if attack != INSIDER_ATTACK and Need.POOL not in needs.get(attack, ()):
         return plain_gap(attack)
+    if attack == INSIDER_ATTACK and not plan.kind.plays_insider:
+        return Gap(
+            reason=reason,
+            to_settle=f"Nobody plays the insider against a {plan.kind.noun}: decide by a policy that does not ask for it, such as the default one.",
+        )
+    if plan.trainer is None and plan.of_kind is not None:
+        return Gap(
+            reason=reason,
+            to_settle="Name the generator of the table with --generator, so that others like it can be made and compared with it.",
+        )
     if plan.trainer is None:
         return Gap(
             reason=reason,
@@ -91,6 +101,8 @@ def remedies(plan: AuditPlan, evidence: Evidence | None = None) -> tuple[str, ..
     evidence : Evidence, optional
         What was found; if nothing shows more than the file, what could be done about it comes first.
     """
+    if plan.of_kind is not None:
+        return () if evidence is None else plan.of_kind.remedies(evidence)
     steps = [] if evidence is None else _file_steps(plan, evidence)
     if plan.trainer is not None:
         for remedy in remedies_of_parameters(

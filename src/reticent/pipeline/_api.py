@@ -12,17 +12,19 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from reticent.attack import Attack, Challenge
-from reticent.data import Finding, Severity, as_values
+from reticent.audits import SyntheticTableKind
+from reticent.data import Finding, Severity, Table, as_values
 from reticent.errors import InvalidInput
 from reticent.evidence import Measure
 from reticent.pipeline._audit import outputs_dossier, run_audit
 from reticent.pipeline._given import GivenProduct, GivenRecords, both_sides
 from reticent.pipeline._plan import AuditPlan
+from reticent.pipeline._tables import GivenTables, frame_of, synthetic_of
 from reticent.policy import Policy, read_policy
 from reticent.product import Provenance, versions
 from reticent.report import Dossier, Section, is_watched, terminal
 from reticent.run import Effort, Processes, Run, Serial, Workers, keyed
-from reticent.train import trainer_of
+from reticent.train import parse_generator, trainer_of
 
 __all__ = ["audit", "audit_outputs", "workers_of"]
 
@@ -54,6 +56,12 @@ def audit(
     product: Any = None,
     members: tuple[Any, ArrayLike] | None = None,
     nonmembers: tuple[Any, ArrayLike] | None = None,
+    synthetic: Any = None,
+    real: Any = None,
+    holdout: Any = None,
+    auxiliary: Any = None,
+    generator: str | None = None,
+    critic: Any = None,
     parts: ArrayLike | None = None,
     drop: Sequence[str] = (),
     claimed_epsilon: float | None = None,
@@ -95,6 +103,18 @@ def audit(
         and ``parts``. With an estimator beside it, which must be the product's recipe, attacks that train others like it are run as well.
     members, nonmembers : pair of X and y, optional
         Records that the product was trained on, and others from the same source.
+    synthetic : data frame, SyntheticTable or path, optional
+        A synthetic table that is audited in place of a model, with ``real`` and ``holdout``. Columns (``y``, ``groups``, ``units``, ``parts``) are
+        then named, and no target is needed.
+    real, holdout : data frame or path, optional
+        The records that the generator of the synthetic table was trained on, and others from the same source that it never saw.
+    auxiliary : data frame or path, optional
+        Further such records, which attackers compare with; by default half of the holdout.
+    generator : str, optional
+        What made the synthetic table, as ``"module:function"``: a function of a data frame, a number of rows and a seed that fits and samples.
+        Attackers then make other tables with it.
+    critic : callable or str, optional
+        What the generator was trained against, if it is released too: from a data frame of records to one number each, larger meaning more real.
     parts : array-like of str, or str, optional
         ``"defender"``, ``"reserved"``, ``"auxiliary"``; by default a random split.
     drop : sequence of str
@@ -137,6 +157,36 @@ def audit(
     'INCONCLUSIVE'
     """
     rules = _policy(policy)
+    if synthetic is not None or real is not None:
+        table, plan = _tables_plan(
+            GivenTables(
+                synthetic=synthetic_of(synthetic, critic=critic),
+                real=frame_of(real),
+                holdout=frame_of(holdout),
+                auxiliary=frame_of(auxiliary),
+                target=_named(y, "y"),
+                group=_named(groups, "groups"),
+                unit=_named(units, "units"),
+                part=_named(parts, "parts"),
+                drop=drop,
+            ),
+            policy=rules,
+            own_attacks=tuple(attacks),
+            own_measures=tuple(measures),
+            own_sections=tuple(sections),
+            claimed_epsilon=claimed_epsilon,
+            generator=generator,
+            pool=pool,
+            seed=seed,
+            by=by,
+        )
+        return _carried_out(
+            table,
+            plan,
+            _effort(minutes, memory, workers),
+            seed=seed,
+            progress=progress,
+        )
     given_product = None if product is None else GivenProduct(product)
     given = GivenRecords(X=X, y=y, groups=groups, units=units, parts=parts, drop=drop)
     records = _complete(given, given_product, members, nonmembers)
@@ -190,9 +240,28 @@ def audit(
             memory=None if memory == USUAL_MEMORY else memory,
         ),
     )
+    return _carried_out(
+        table, plan, _effort(minutes, memory, workers), seed=seed, progress=progress
+    )
+
+
+def _effort(
+    minutes: float | None, memory: float, workers: int | Workers | None
+) -> Effort:
     by_count = workers is None or isinstance(workers, int)
     who = workers_of(workers) if by_count else workers  # type: ignore[arg-type]
-    effort = Effort(minutes=minutes, memory=memory, workers=who)  # type: ignore[arg-type]
+    return Effort(minutes=minutes, memory=memory, workers=who)  # type: ignore[arg-type]
+
+
+def _carried_out(
+    table: Table,
+    plan: AuditPlan,
+    effort: Effort,
+    *,
+    seed: int,
+    progress: bool | Callable[[str, int, int], None] | None,
+) -> Dossier:
+    """Run an audit, and show how far it is."""
     if callable(progress):
         run = Run(seed=seed, effort=effort, tell=progress)
         return run_audit(table, plan, run=run).dossier
@@ -200,6 +269,61 @@ def audit(
     with terminal(quiet=not shown) as screen:
         run = Run(seed=seed, effort=effort, tell=screen.tell, say=screen.say)
         return run_audit(table, plan, run=run).dossier
+
+
+def _tables_plan(
+    given: GivenTables,
+    *,
+    generator: str | None,
+    policy: Policy,
+    seed: int,
+    **settings: Any,
+) -> tuple[Table, AuditPlan]:
+    """Return the records of a synthetic table's audit, and its plan."""
+    prepared = given.prepared(seed=seed)
+    trainer = None
+    if generator is not None:
+        trainer = parse_generator(generator, rows_per_record=prepared.rows_per_member)
+    plan = AuditPlan(
+        trainer=trainer,
+        product=prepared.synthetic,
+        of_kind=SyntheticTableKind(given.judged_target),
+        product_content=prepared.synthetic.content(),
+        policy=policy,
+        provenance=given.synthetic.provenance,
+        subject={
+            "table": f"{len(prepared.table):,} records",
+            "product": f"a synthetic table of {len(prepared.synthetic):,} rows",
+        },
+        repeat=_call(
+            "audit",
+            synthetic=_Name("synthetic"),
+            real=_Name("real"),
+            holdout=None if given.holdout is None else _Name("holdout"),
+            auxiliary=None if given.auxiliary is None else _Name("auxiliary"),
+            y=given.target,
+            groups=given.group,
+            units=given.unit,
+            parts=given.part,
+            drop=list(given.drop) or None,
+            policy=policy.name,
+            seed=seed,
+            claimed_epsilon=settings["claimed_epsilon"],
+            generator=generator,
+            pool=settings["pool"],
+        ),
+        **settings,
+    )
+    return prepared.table, plan
+
+
+def _named(column: object, argument: str) -> str | None:
+    """Return the name of a column; a synthetic table has no other records to take values from."""
+    if column is None or isinstance(column, str):
+        return column
+    raise InvalidInput(
+        f"{argument} must be the name of a column of the real table where a synthetic one is audited, got a {type(column).__name__}."
+    )
 
 
 def _complete(

@@ -17,6 +17,7 @@ __all__ = ["Null", "ask_null", "ask_product", "training_findings"]
 
 # Warnings of a trainer that the report repeats, which is no log.
 MOST_WARNINGS = 3
+FRESH = "A table of people who are neither members nor non-members"
 NULL_HALVES = "One half of the non-members, set against the other,"
 
 
@@ -138,6 +139,7 @@ def ask_null(case: Case, answers: Answers, run: Run) -> Null:
             return case.kind.ask(trained[0], case.both, looks_inside=looks_inside)
 
         unrelated = run.keep("control", Answers, train_and_ask, depends=case.content)
+        unrelated = _with_strangers_critic(unrelated, answers, run)
         run.tell("training the product", 2, 2)
         control, product = unrelated.internals, answers.internals
         # An attack on layers that the control lacks could not be run on it, and so would go unchecked.
@@ -151,6 +153,26 @@ def ask_null(case: Case, answers: Answers, run: Run) -> Null:
                 product=trained[0] if trained else None,
             )
     run.tell("training the product", 2, 2)
+    fresh = None
+    if auxiliary is not None:
+        fresh = case.kind.unrelated(case.split, rng=run.rng("control/fresh"))
+    if fresh is not None:
+        unrelated = run.keep(
+            "control",
+            Answers,
+            lambda: case.kind.ask(fresh, case.both),
+            depends=case.content,
+        )
+        unrelated = _with_strangers_critic(unrelated, answers, run)
+        return Null(answers=unrelated, what=FRESH, rows=None, product=fresh)
     # Neither half was trained on, so whatever tells them apart is not membership.
     rows = np.flatnonzero(~case.sides.tags)
     return Null(answers=answers.take(rows), what=NULL_HALVES, rows=rows)
+
+
+def _with_strangers_critic(unrelated: Answers, answers: Answers, run: Run) -> Answers:
+    """Return the control's answers with a critic that says of each record what the product's critic says of another."""
+    if answers.critic is None:
+        return unrelated
+    dealt = run.rng("control/critic").permutation(answers.critic)
+    return replace(unrelated, critic=dealt)

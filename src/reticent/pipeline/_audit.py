@@ -28,7 +28,7 @@ from reticent.pipeline._ask import ask_null, ask_product, training_findings
 from reticent.pipeline._case import Case
 from reticent.pipeline._claims import Claims, examine_claims, three_epsilons
 from reticent.pipeline._controls import judge_controls
-from reticent.pipeline._file import open_files
+from reticent.pipeline._file import Files, open_files
 from reticent.pipeline._gather import Gathered, Heard, gather, posterior_of
 from reticent.pipeline._insider import play_insider
 from reticent.pipeline._look import (
@@ -67,6 +67,7 @@ from reticent.run import Run, Timetable, now
 __all__ = [
     "gaps_of",
     "measure_all",
+    "open_findings",
     "outputs_dossier",
     "results_folder",
     "rows_of",
@@ -111,7 +112,7 @@ def run_audit(
     size = choose_pool(case, answers, run)
     findings += size.findings()
     pool = train_pool(case, size, answers.values.shape[1], run)
-    files = open_files(case, product, null, run)
+    files = open_files(case, product, null, run) if case.kind.has_file else Files()
     findings += files.findings
     arena = Arena.of(case, answers, null, files, pool=pool, run=run)
     scored = score_all(plan, arena, run)
@@ -138,7 +139,7 @@ def run_audit(
     dossier = _dossier(
         plan,
         gathered,
-        judge_controls(scored, plan.policy, what=null.what),
+        judge_controls(scored, plan.policy, plan.kind, what=null.what),
         findings,
         _Background(
             claims=claims,
@@ -204,7 +205,7 @@ def outputs_dossier(
     return _dossier(
         plan,
         gathered,
-        judge_controls(scored, plan.policy, what=NULL_HALVES),
+        judge_controls(scored, plan.policy, plan.kind, what=NULL_HALVES),
         findings,
         _Background(
             claims=claims,
@@ -261,16 +262,19 @@ def _dossier(
         statements,
         controls=controls,
         stops=[f.text for f in findings if f.severity == Severity.STOP],
-        gaps=gaps_of(
-            policy, plan.kind, evidence, missing=partial(gap_of_missing, plan)
-        ),
+        gaps=[
+            *open_findings(findings),
+            *gaps_of(
+                policy, plan.kind, evidence, missing=partial(gap_of_missing, plan)
+            ),
+        ],
         remedies=remedies(plan, evidence),
     )
     return Dossier(
         kind=plan.kind.name,
         decision=decision,
-        summary=summarise(decision, evidence, policy, statements),
-        warnings=warnings_of(policy, evidence),
+        summary=summarise(decision, evidence, policy, statements, kind=plan.kind.name),
+        warnings=warnings_of(plan.kind, policy, evidence),
         statements=statements,
         evidence=evidence,
         controls=controls,
@@ -334,11 +338,23 @@ def measure_all(
     return tuple(statements)
 
 
-def warnings_of(policy: Policy, evidence: Evidence) -> tuple[str, ...]:
+def open_findings(findings: Sequence[Finding]) -> list[Gap]:
+    """Return what was not looked at, by what was found about the data."""
+    return [
+        Gap(
+            reason=finding.text[:1].upper() + finding.text[1:],
+            to_settle="Settle what stands under 'About the data' as open, and audit again.",
+        )
+        for finding in findings
+        if finding.severity == Severity.OPEN
+    ]
+
+
+def warnings_of(kind: Kind, policy: Policy, evidence: Evidence) -> tuple[str, ...]:
     """Return what the reader must know beside a verdict that does not rest on it."""
     warnings: tuple[str, ...] = ()
     # The policy does not weigh the insider, but the reader must still learn what one could do (decision 0008).
-    if not policy.decides("insider"):
+    if kind.plays_insider and not policy.decides("insider"):
         warnings = (insider_warning(evidence.insider),)
     return (*warnings, aside_warning(evidence)) if evidence.aside else warnings
 

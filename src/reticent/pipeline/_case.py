@@ -40,8 +40,8 @@ class Case:
 
     @cached_property
     def kind(self) -> Kind:
-        """The kind of product."""
-        return self.plan.kind
+        """The kind of product, as it asks about the people of this case."""
+        return self.plan.kind.beside(self.split)
 
     @cached_property
     def both(self) -> Table:

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from reticent.audits import Kind
 from reticent.evidence import (
     Estimate,
     UnitScores,
     best_of,
-    ltu_accuracy,
     privacy_from_accuracy,
     split_level,
+    widened_accuracy,
 )
 from reticent.pipeline._score import Scored
 from reticent.policy import Control, Gap, Policy
@@ -23,7 +24,9 @@ USUAL_LIMIT = 0.9
 MEMORISING, UNRELATED = "memorising", "unrelated"
 
 
-def judge_controls(scored: Scored, policy: Policy, *, what: str) -> tuple[Control, ...]:
+def judge_controls(
+    scored: Scored, policy: Policy, kind: Kind, *, what: str
+) -> tuple[Control, ...]:
     """Return whether the attacks caught what they must catch and spared what they must spare.
 
     Parameters
@@ -32,17 +35,24 @@ def judge_controls(scored: Scored, policy: Policy, *, what: str) -> tuple[Contro
         Scores on the controls.
     policy : Policy
         For its confidence and the privacy that a memorising product must fall below.
+    kind : Kind
+        What was audited.
     what : str
         What stood for the unrelated product.
     """
     return (
-        _memorising(scored.memorising, limit=_least(policy), level=policy.confidence),
+        _memorising(
+            scored.memorising,
+            kind,
+            limit=_least(policy, kind),
+            level=policy.confidence,
+        ),
         _unrelated(scored.unrelated, what=what),
     )
 
 
 def judge_again(
-    controls: Sequence[Control], policy: Policy
+    controls: Sequence[Control], policy: Policy, kind: Kind
 ) -> tuple[tuple[Control, ...], tuple[Gap, ...]]:
     """Return controls of a file, judged by what was measured of them, and a gap for each that is missing.
 
@@ -52,12 +62,14 @@ def judge_again(
         As the file has them.
     policy : Policy
         For the privacy that a memorising product must fall below.
+    kind : Kind
+        What was audited.
     """
     judged = []
     for control in controls:
         # The accuracy's lower end is at most 1/2 just if the score's upper end is 1.
         caught = control.privacy.high < (
-            _least(policy) if control.name == MEMORISING else 1.0
+            _least(policy, kind) if control.name == MEMORISING else 1.0
         )
         behaved = caught == (control.name == MEMORISING)
         if behaved != control.behaved:
@@ -80,14 +92,16 @@ def judge_again(
     return tuple(judged), gaps
 
 
-def _least(policy: Policy) -> float:
+def _least(policy: Policy, kind: Kind) -> float:
     """Return the privacy score below which a product that memorises must fall."""
+    if kind.caught_below is not None:
+        return kind.caught_below
     limit = policy.limit("privacy")
     return limit.value if limit is not None and limit.judges else USUAL_LIMIT
 
 
 def _memorising(
-    scores: Mapping[str, UnitScores], *, limit: float, level: float
+    scores: Mapping[str, UnitScores], kind: Kind, *, limit: float, level: float
 ) -> Control:
     """Judge a product that memorised its records; it must break the privacy limit."""
     accuracies = _accuracies(scores, level=level)
@@ -100,11 +114,11 @@ def _memorising(
         privacy=privacy,
         behaved=behaved,
         text=(
-            f"A product that memorises its records was caught by {caught} of {len(accuracies)} attacks."
+            f"{kind.memorising} was caught by {caught} of {len(accuracies)} attacks."
             if behaved
-            else "A product that memorises its records was not caught, so silence of the attacks means nothing here."
+            else f"{kind.memorising} was not caught, so silence of the attacks means nothing here."
         ),
-        to_settle="Leave out identical records, or audit more of them: the attacks did not catch a product that memorises.",
+        to_settle=f"Leave out identical records, or audit more of them: the attacks did not catch {kind.memorising[0].lower()}{kind.memorising[1:]}.",
     )
 
 
@@ -133,7 +147,4 @@ def _accuracies(
 ) -> dict[str, Estimate]:
     # The best of several attacks is judged, so the error is divided among them.
     each = split_level(level, len(scores))
-    return {
-        name: ltu_accuracy(sides.members, sides.nonmembers, level=each)
-        for name, sides in scores.items()
-    }
+    return {name: widened_accuracy(sides, level=each) for name, sides in scores.items()}

@@ -3,11 +3,17 @@
 import math
 from dataclasses import dataclass, replace
 
-from reticent.audits import CLASSIFIER, REGRESSOR
+from reticent.audits import KINDS
 from reticent.data import Severity
 from reticent.errors import InvalidInput
 from reticent.evidence import Estimate, Seen
-from reticent.pipeline._audit import gaps_of, measure_all, rows_of, warnings_of
+from reticent.pipeline._audit import (
+    gaps_of,
+    measure_all,
+    open_findings,
+    rows_of,
+    warnings_of,
+)
 from reticent.pipeline._claims import Claims
 from reticent.pipeline._controls import judge_again
 from reticent.policy import decide
@@ -16,7 +22,6 @@ from reticent.run import Run
 
 __all__ = ["Derived", "derive_again"]
 
-KINDS = {kind.name: kind for kind in (CLASSIFIER, REGRESSOR)}
 NUMBERS = ("value", "low", "high", "level")
 TRAINING_MEASURE = "training_refuted"
 
@@ -90,14 +95,18 @@ def _derived(dossier: Dossier) -> Derived:
     measured = measure_all(kind.measures, policy, seen, Run(seed=dossier.seed))
     ours = {measure.name for measure in kind.measures}
     own = tuple(s for s in dossier.statements if s.measure not in ours)
-    controls, missing = judge_again(dossier.controls, policy)
+    controls, missing = judge_again(dossier.controls, policy, kind)
     statements = (*measured, *own)
     decision = decide(
         policy,
         statements,
         controls=controls,
         stops=[f.text for f in dossier.findings if f.severity == Severity.STOP],
-        gaps=[*gaps_of(policy, kind, evidence), *missing],
+        gaps=[
+            *open_findings(dossier.findings),
+            *gaps_of(policy, kind, evidence),
+            *missing,
+        ],
     )
     if decision.verdict == dossier.verdict:
         # Advice changes no verdict, and its commands are shown like the one that repeats the audit.
@@ -107,8 +116,9 @@ def _derived(dossier: Dossier) -> Derived:
         decision=decision,
         statements=statements,
         controls=controls,
-        summary=summarise(decision, evidence, policy, statements),
-        warnings=warnings_of(policy, evidence),
+        summary=summarise(decision, evidence, policy, statements, kind=kind.name),
+        warnings=warnings_of(kind, policy, evidence),
+        kind_sections=kind.sections,
     )
     found = _disagreements(dossier, derived)
     return Derived(

@@ -1,7 +1,7 @@
 """From scores to evidence: every attack, the worst case, groups, people, the pool; each a job of its own."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -190,7 +190,10 @@ def gather(
         raise InvalidInput(_why_none(scored, run))
     work = _Work(plan=plan, arena=arena, scored=scored, heard=heard, run=run)
     kind, sides, challenge = plan.kind, work.sides, arena.product.challenge
-    by_unit = {name: sides.divide(values) for name, values in scored.values.items()}
+    by_unit = {
+        name: replace(sides.divide(values), spread=scored.spreads.get(name, 1.0))
+        for name, values in scored.values.items()
+    }
     measured = _attacks(work, by_unit)
     attacks = tuple(a for a in measured if a.name in work.counted)
     if not attacks:
@@ -233,6 +236,15 @@ def gather(
             StatisticSkipped(name=name, why=why) for name, why in heard.late.items()
         ),
         blind=heard.blind,
+        synthetic=kind.further(
+            challenge,
+            sides,
+            best_scores,
+            joint=work.joint,
+            choices=work.choices,
+            smallest=plan.policy.smallest_group,
+            seed=run.seed,
+        ),
     )
     return Gathered(
         evidence=evidence, scores=by_unit, best_scores=best_scores, posterior=posterior
@@ -288,17 +300,21 @@ def _family(attack: Attack) -> str:
     # Looking inside is the rarer capability, so it names the family of an attack that needs both.
     if Need.FILE in attack.needs:
         return "reads the file"
-    if Need.INTERNALS in attack.needs:
+    if attack.needs & {Need.INTERNALS, Need.CRITIC}:
         return "looks inside"
+    if Need.SYNTHETIC in attack.needs and Need.POOL not in attack.needs:
+        return "compares rows"
     return "trains others" if Need.POOL in attack.needs else "queries"
 
 
 def _file(work: _Work) -> FileEvidence | None:
     """Return what the product's file contains, in counts; None if it was not read."""
-    file = work.arena.product.challenge.file
-    if file is None:
-        return None
+    challenge = work.arena.product.challenge
     smallest = work.plan.policy.smallest_group
+    file = challenge.file
+    if file is None:
+        kind = work.plan.kind
+        return kind.contents(challenge, work.sides, smallest_group=smallest)
     counts = count_file(file, work.sides.tags, smallest_group=smallest)
 
     def at(place: FoundAt | None) -> FoundInFile | None:

@@ -74,7 +74,9 @@ def play_insider(case: Case, answers: Answers, run: Run) -> InsiderEvidence | No
     """
     plan = case.plan
     # The first training alone must end before the deadline.
-    if plan.trainer is None or not run.effort.allows(answers.seconds):
+    if plan.trainer is None or not case.kind.plays_insider:
+        return None
+    if not run.effort.allows(answers.seconds):
         return None
     # Coded once for all rounds; every round trains on a different selection of the same rows.
     everybody = plan.trainer.prepared(case.both)

@@ -32,6 +32,8 @@ class AuditPlan:
         The recipe of the product; None if only the product is at hand.
     product : Product or None
         A product made elsewhere; None to train one on the defender's part.
+    of_kind : Kind or None
+        What is audited, if it is no model; None to ask the product or its recipe.
     product_content : Content
         Content of that product, which is part of the key of every stored stage.
     cleaned : bool
@@ -82,6 +84,7 @@ class AuditPlan:
 
     trainer: Trainer | None
     product: Product | None = None
+    of_kind: Kind | None = None
     product_content: Content = Content(())  # noqa: RUF009 (it is frozen)
     cleaned: bool = False
     answers_only: bool = False
@@ -147,7 +150,7 @@ class AuditPlan:
     @property
     def kind(self) -> Kind:
         """The kind of product that is audited."""
-        return kind_of(self.trainer, self.product)
+        return self.of_kind or kind_of(self.trainer, self.product)
 
     @property
     def known_attacks(self) -> tuple[Attack, ...]:

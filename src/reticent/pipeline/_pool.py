@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from reticent.attack import Attack, Knowledge, score_targets
-from reticent.audits import Answers, Sides
+from reticent.audits import Answers, Kind, Sides
 from reticent.data import Finding, Severity, Table
 from reticent.errors import InvalidInput
 from reticent.evidence import (
@@ -35,7 +35,7 @@ from reticent.pipeline._plan import AuditPlan
 from reticent.pipeline._score import PRODUCT, Arena, Trial, with_room
 from reticent.policy import Policy
 from reticent.pool import balanced_masks
-from reticent.product import Trainer
+from reticent.product import Trainer, as_product
 from reticent.run import Run, Work, content_of, stream
 
 __all__ = [
@@ -144,7 +144,9 @@ def choose_pool(case: Case, answers: Answers, run: Run) -> PoolSize:
         # A product made elsewhere has no training time, so one is trained to measure it.
         if seconds == 0:
             started = time.perf_counter()
-            trainer.train(case.split.defender, seed=train_seed(run.seed))
+            product = trainer.train(case.split.defender, seed=train_seed(run.seed))
+            # A table is compared with every record, which may take longer than to make it.
+            case.kind.ask(as_product(product), case.both, looks_inside=False)
             seconds = time.perf_counter() - started
         # A millisecond at least: a clock may show 0, and every pool would seem to cost nothing.
         each = max(seconds, 1e-3) / (TOGETHER_GAIN if trainer.chunk > 1 else 1)
@@ -278,6 +280,7 @@ def train_pool(case: Case, size: PoolSize, width: int, run: Run) -> Any:
         chunks,
         _train_chunk,
         shared=_Training(
+            kind=case.kind,
             trainer=trainer,
             table=trainer.prepared(table),
             masks=masks,
@@ -293,6 +296,7 @@ def train_pool(case: Case, size: PoolSize, width: int, run: Run) -> Any:
 class _Training:
     """What all chunks of a pool share."""
 
+    kind: Kind
     trainer: Trainer
     table: Table
     masks: NDArray[np.bool_]
@@ -301,8 +305,12 @@ class _Training:
 
 
 def _train_chunk(shared: _Training, chunk: slice) -> NDArray[np.float32]:
-    return shared.trainer.train_many(
-        shared.table, shared.masks[chunk], shared.seeds[chunk], memory=shared.memory
+    return shared.kind.train_many(
+        shared.trainer,
+        shared.table,
+        shared.masks[chunk],
+        shared.seeds[chunk],
+        memory=shared.memory,
     )
 
 

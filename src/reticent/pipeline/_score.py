@@ -120,6 +120,8 @@ class Arena:
         has |= {Need.INTERNALS} if answers.internals is not None else set()
         has |= {Need.POOL} if pool is not None else set()
         has |= {Need.FILE} if files.product is not None else set()
+        has |= {Need.SYNTHETIC} if answers.released is not None else set()
+        has |= {Need.CRITIC} if answers.critic is not None else set()
         has |= {Need.AUXILIARY} if case.split.auxiliary is not None else set()
         trials = {
             PRODUCT: Trial(challenge=challenge, knowledge=knowledge, sides=sides),
@@ -177,6 +179,7 @@ class Attempt:
 
     values: NDArray[np.float64] | None = None
     probabilities: NDArray[np.float64] | None = None
+    spread: float = 1.0
     failure: str = ""
 
 
@@ -192,6 +195,8 @@ class Scored:
         Their scores on the product, one per record.
     probabilities : mapping of str to array
         Predicted probabilities of membership, of attacks that make any.
+    spreads : mapping of str to float
+        How much wider their accuracies spread than those of scores that were not learned.
     memorising, unrelated : mapping of str to UnitScores
         Their scores on the controls, one per unit.
     failed, skipped : tuple
@@ -201,6 +206,7 @@ class Scored:
     attacks: tuple[Attack, ...]
     values: Mapping[str, NDArray[np.float64]]
     probabilities: Mapping[str, NDArray[np.float64]]
+    spreads: Mapping[str, float]
     memorising: Mapping[str, UnitScores]
     unrelated: Mapping[str, UnitScores]
     failed: tuple[AttackFailed, ...]
@@ -325,7 +331,11 @@ def _attempt(
     except Exception as error:
         # The kind only: a stranger's message could quote cells of the table.
         return Attempt(failure=type(error).__name__)
-    return Attempt(values=values, probabilities=scores.probabilities)
+    return Attempt(
+        values=values,
+        probabilities=scores.probabilities,
+        spread=float(scores.spread),
+    )
 
 
 def _scored(
@@ -355,13 +365,19 @@ def _scored(
 
     def on_control(which: str) -> dict[str, UnitScores]:
         divide = trials[which].sides.divide
-        return {a.name: divide(values(which, a.name)) for a in through}
+        return {
+            a.name: replace(
+                divide(values(which, a.name)), spread=by_key[which, a.name].spread
+            )
+            for a in through
+        }
 
     predicted = {a.name: by_key[PRODUCT, a.name].probabilities for a in through}
     return Scored(
         attacks=through,
         values={a.name: values(PRODUCT, a.name) for a in through},
         probabilities={k: p for k, p in predicted.items() if p is not None},
+        spreads={a.name: by_key[PRODUCT, a.name].spread for a in through},
         memorising=on_control(MEMORISING),
         unrelated=on_control(UNRELATED),
         failed=tuple(failed),

@@ -4,6 +4,7 @@ from reticent.pool._models import ModelPool, balanced_masks, record_blocks
 from reticent.pool._noise import Noise, kept_places
 from reticent.pool._pool import FLOOR, Pool, logit_of_probability, logit_of_truth
 from reticent.pool._predictions import PredictionPool
+from reticent.pool._tables import TablePool
 from reticent.pool._trace import Side, Trace, Truth
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Pool",
     "PredictionPool",
     "Side",
+    "TablePool",
     "Trace",
     "Truth",
     "balanced_masks",

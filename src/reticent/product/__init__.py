@@ -44,6 +44,7 @@ from reticent.product._store import (
     product_content,
     save_product,
 )
+from reticent.product._synthetic import SYNTHETIC_FILE, SyntheticTable, load_synthetic
 from reticent.product.clean import (
     AnswerChange,
     Cleaned,
@@ -59,6 +60,7 @@ __all__ = [
     "MISSING_CATEGORY",
     "PRODUCT_FILES",
     "SMALLEST_GROUP",
+    "SYNTHETIC_FILE",
     "AnswerChange",
     "Cleaned",
     "ClosedProduct",
@@ -81,6 +83,7 @@ __all__ = [
     "Staged",
     "Stages",
     "Student",
+    "SyntheticTable",
     "Trainer",
     "Watchable",
     "Words",
@@ -95,6 +98,7 @@ __all__ = [
     "holds_plain_hash",
     "is_trained_on",
     "load_product",
+    "load_synthetic",
     "must_be_storable",
     "open_file",
     "people_with",

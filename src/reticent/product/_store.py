@@ -27,6 +27,7 @@ from reticent.product._regressor import (
     declares_quantity,
 )
 from reticent.product._skops import skops_io
+from reticent.product._synthetic import SYNTHETIC_FILE
 from reticent.run import Content, content_of, open_folder
 
 __all__ = [
@@ -38,7 +39,7 @@ __all__ = [
 ]
 
 # Names of the file of a product in its folder.
-PRODUCT_FILES = (NETWORK_FILE, MODEL_FILE)
+PRODUCT_FILES = (NETWORK_FILE, MODEL_FILE, SYNTHETIC_FILE)
 # A skops file is an archive: what it unpacks to must stay in proportion to the file, or be of moderate size at all.
 MOST_UNPACKED, MOST_EXPANSION = 1024**3, 20
 _PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib", ".sav", ".pt", ".pth")
@@ -246,8 +247,12 @@ def _file_of(path: Path | str) -> Path:
     path = Path(path)
     file = path
     if path.is_dir():
-        files = [path / name for name in PRODUCT_FILES]
+        files = [path / name for name in (NETWORK_FILE, MODEL_FILE)]
         file = next((file for file in files if file.is_file()), files[-1])
+        if not file.is_file() and (path / SYNTHETIC_FILE).is_file():
+            raise InvalidInput(
+                f"{path} holds a synthetic table and no model; audit it with --synthetic in place of --product."
+            )
     if not file.is_file():
         raise InvalidInput(
             f"there is no product at {path}; pass a folder with {MODEL_FILE} or {NETWORK_FILE}, or a .skops file."

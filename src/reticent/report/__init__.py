@@ -25,7 +25,7 @@ from reticent.report.identification import (
 from reticent.report.plan_page import render_plan
 from reticent.report.plan_text import plan_json, print_plan
 from reticent.report.progress import Terminal, is_watched, terminal
-from reticent.report.sections import SECTIONS
+from reticent.report.sections import SECTIONS, TABLE_SECTIONS
 from reticent.report.sections.epsilons import refuted_sentence
 from reticent.report.signature import is_signed_by, make_keys, sign
 from reticent.report.summary import aside_warning, insider_warning, summarise
@@ -39,6 +39,7 @@ __all__ = [
     "IDENTIFICATION_FILE",
     "SCHEMA_NAME",
     "SECTIONS",
+    "TABLE_SECTIONS",
     "Access",
     "Axis",
     "Binding",

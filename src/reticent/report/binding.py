@@ -16,7 +16,7 @@ POLICY_DOMAIN = (
     b"reticent policy 1\0"  # so that no other digest can be taken for one of a policy
 )
 # Families of attacks that need every byte of the product.
-HOLD_THE_FILE = ("looks inside", "reads the file")
+HOLD_THE_FILE = ("looks inside", "reads the file", "compares rows")
 
 
 class Access(StrEnum):

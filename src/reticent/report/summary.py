@@ -6,7 +6,10 @@ from math import ceil, floor
 from reticent.evidence import Estimate, Evidence, InsiderEvidence, Statement, Threat
 from reticent.policy import Decision, Outcome, Policy, Verdict
 
-__all__ = ["aside_warning", "insider_warning", "outsider_does", "summarise"]
+__all__ = ["aside_warning", "insider_warning", "noun_of", "outsider_does", "summarise"]
+
+TABLE = "synthetic_table"  # the kind of product, as dossiers name it
+ROWS = "compares rows"  # the family of attacks on one
 
 # Family of attacks -> what the outsider does beside querying.
 _ALSO = {
@@ -23,6 +26,7 @@ def summarise(
     statements: Sequence[Statement] = (),
     *,
     people: str = "people",
+    kind: str = "",
 ) -> tuple[str, str]:
     """Return two sentences on what the verdict means for the people in the table.
 
@@ -38,13 +42,11 @@ def summarise(
         What was measured: they say whose attack a broken limit is about.
     people : str
         Whom the records are about.
+    kind : str
+        What was audited.
     """
-    accuracy = _accuracy(evidence)
-    cases = f"{100 * accuracy.value:.0f} of 100 cases ({floor(100 * accuracy.low)} to {ceil(100 * accuracy.high)})"
-    shown = (
-        "Shown one person whose record trained this model and one whose record did not, a stranger who "
-        f"{outsider_does(evidence)} picks the right one in {cases}, where a coin gives 50."
-    )
+    noun = noun_of(kind)
+    shown = _of_table(evidence) if kind == TABLE else _of_model(evidence)
     # A release is never called safe: attacks can only speak of themselves.
     if decision.verdict == Verdict.RELEASE:
         return shown, (
@@ -60,8 +62,8 @@ def summarise(
     # The outsider first: whoever a stranger can recognise, an insider can as well.
     if Threat.OUTSIDER in threats:
         return shown, (
-            f"That is more than the policy '{policy.name}' allows: releasing this model would tell strangers "
-            f"which {people} were in the table, so it should stay where it is."
+            f"That is more than the policy '{policy.name}' allows: releasing this {noun} would tell strangers "
+            f"which {people} were in the {'real ' if kind == TABLE else ''}table, so it should stay where it is."
         )
     if Threat.INSIDER in threats:
         return shown, (
@@ -73,9 +75,40 @@ def summarise(
     )
 
 
+def noun_of(kind: str) -> str:
+    """Return what sentences call a product of some kind."""
+    return "synthetic table" if kind == TABLE else "model"
+
+
+def _of_model(evidence: Evidence) -> str:
+    return (
+        "Shown one person whose record trained this model and one whose record did not, a stranger who "
+        f"{outsider_does(evidence)} picks the right one in {_cases(evidence)}, where a coin gives 50."
+    )
+
+
+def _of_table(evidence: Evidence) -> str:
+    """Return how many of a thousand people a stranger could name, and how well pairs are told apart."""
+    rate = evidence.tpr_at_fpr
+    fpr = evidence.attacks[0].fpr
+    low, high = floor(1000 * rate.low), ceil(1000 * rate.high)
+    return (
+        f"Of 1,000 people in your table, a stranger who {outsider_does(evidence)} points out {1000 * rate.value:.0f} ({low} to {high}) while wronging at most "
+        f"{1000 * fpr:g} of 1,000 others; shown one of yours and one other, the stranger picks the right one in {_cases(evidence)}, where a coin gives 50."
+    )
+
+
+def _cases(evidence: Evidence) -> str:
+    accuracy = _accuracy(evidence)
+    return f"{100 * accuracy.value:.0f} of 100 cases ({floor(100 * accuracy.low)} to {ceil(100 * accuracy.high)})"
+
+
 def outsider_does(evidence: Evidence) -> str:
     """Return what the outsider of this audit did, in words."""
     families = {attack.family for attack in evidence.attacks}
+    if ROWS in families:
+        trains = " and trains generators like its own" if "trains others" in families else ""  # fmt: skip
+        return f"holds the synthetic table{trains}"
     also = [words for family, words in _ALSO.items() if family in families]
     if not also:
         return "only queries the model"

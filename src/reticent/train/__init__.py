@@ -5,6 +5,7 @@ from reticent.train._estimators import is_fitted
 from reticent.train._plain import PlainTrainer
 from reticent.train.adapted import AdaptedModuleTrainer
 from reticent.train.adversarial import AdversarialNetwork
+from reticent.train.generators import Generator, parse_generator
 from reticent.train.judges import JUDGES, CodedRows, judge_scores
 from reticent.train.many import train_many
 from reticent.train.models import EstimatorTrainer, standard_preprocessing
@@ -75,6 +76,7 @@ __all__ = [
     "CodedRows",
     "Distillation",
     "EstimatorTrainer",
+    "Generator",
     "LabelSmoothing",
     "Module",
     "ModuleTrainer",
@@ -102,6 +104,7 @@ __all__ = [
     "judge_scores",
     "parse_claimed",
     "parse_clipping",
+    "parse_generator",
     "parse_trainer",
     "private_trainer_of",
     "product_of_module",

@@ -23,11 +23,15 @@ from reticent.report.sections.pool import PoolSection
 from reticent.report.sections.repeat import RepeatSection
 from reticent.report.sections.scores import ScoresSection
 from reticent.report.sections.statements import StatementsSection
+from reticent.report.sections.table_alike import TableAlikeSection
+from reticent.report.sections.table_disclosure import TableDisclosureSection
+from reticent.report.sections.table_exposed import TableExposedSection
+from reticent.report.sections.table_not_run import TableNotRunSection
 from reticent.report.sections.verdict import VerdictSection
 from reticent.report.sections.watched import WatchedSection
 from reticent.report.sections.worst_case import WorstCaseSection
 
-__all__ = ["SECTIONS", "sections_of"]
+__all__ = ["SECTIONS", "TABLE_SECTIONS", "sections_of"]
 
 _STATEMENTS = StatementsSection()
 SECTIONS: tuple[Section, ...] = (
@@ -49,6 +53,32 @@ SECTIONS: tuple[Section, ...] = (
     ControlsSection(),
     BlindSection(),
     NotRunSection(),
+    FindingsSection(),
+    FinePrintSection(),
+    GlossarySection(),
+    BindingSection(),
+    RepeatSection(),
+)
+# Of a synthetic table: who is exposed and by what comes before the attacks one by one.
+TABLE_SECTIONS: tuple[Section, ...] = (
+    VerdictSection(),
+    ScoresSection(),
+    LimitsSection(),
+    TableExposedSection(),
+    TableAlikeSection(),
+    TableDisclosureSection(),
+    _STATEMENTS,
+    GuaranteeSection(),
+    ClaimSection(),
+    EpsilonsSection(),
+    AttacksSection(),
+    WorstCaseSection(),
+    PeopleSection(),
+    GroupsSection(),
+    PoolSection(),
+    ControlsSection(),
+    BlindSection(),
+    TableNotRunSection(),
     FindingsSection(),
     FinePrintSection(),
     GlossarySection(),

@@ -20,6 +20,7 @@ _FAMILIES = {
     "trains others": ("pool", "third", "other attacks that train models"),
     "looks inside": ("inside", "fourth", "other attacks that look inside"),
     "reads the file": ("file", "fifth", "other attacks that read the file"),
+    "compares rows": ("query", "other", "other attacks that compare rows"),
     "queries": ("query", "other", "other attacks that only query"),
 }
 _BEST = template("{{ name }}{% if best %} <b>(best)</b>{% endif %}")

@@ -11,10 +11,10 @@ from reticent.report._dossier import Dossier
 from reticent.report._markup import block, heading, listed, note, template, warning
 from reticent.report._terminal import paragraph, stack, visible
 from reticent.report.binding import Access
+from reticent.report.summary import noun_of
 
 __all__ = ["VerdictSection"]
 
-QUESTION = "May this model be released?"
 _BANNER = template(
     """\
 <h1>{{ question }} {{ what }}</h1>
@@ -44,7 +44,7 @@ class VerdictSection:
         """Return the banner, the reasons, the next steps and the warnings."""
         names = (dossier.subject.get(key) for key in ("table", "target", "product"))
         banner = _BANNER(
-            question=QUESTION,
+            question=f"May this {noun_of(dossier.kind)} be released?",
             what=" · ".join(name for name in names if name),
             verdict=dossier.verdict,
             summary=dossier.summary,

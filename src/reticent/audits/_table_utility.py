@@ -1,0 +1,160 @@
+"""What a synthetic table is good for: a model trained on it, tried on people whom nobody used."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+
+from reticent.attack.synthetic import Tables
+from reticent.data import UNKNOWN, Coded
+from reticent.evidence import Estimate, share_saved
+
+__all__ = ["Use", "chosen_target", "use_of"]
+
+MOST_ROWS = (
+    10_000  # that a model learns from: more change its errors little, and take longer
+)
+# A numeric column with no more values than this is predicted as a class: marks, stages and yes or no are often written as numbers.
+MOST_CLASSES = 20
+# Fewest people of the auxiliary table that a target is chosen on; below, the first column that varies is taken.
+FEWEST = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """How well a model that learned from one table does on other people.
+
+    Parameters
+    ----------
+    column : str
+        What is predicted from all other columns.
+    was_named : bool
+        Whether somebody named it; else it was chosen on the auxiliary table.
+    synthetic, real : Estimate or None
+        Share of the errors of a constant answer that it saves, trained on the synthetic and on the real table; None if the constant answer is
+        never wrong.
+    """
+
+    column: str
+    was_named: bool
+    synthetic: Estimate | None
+    real: Estimate | None
+
+
+def use_of(
+    tables: Tables,
+    tags: NDArray[np.bool_],
+    units: NDArray[np.int64],
+    *,
+    target: str | None,
+    level: float,
+) -> Use:
+    """Train on the synthetic rows, and on the members; try both on the non-members.
+
+    Parameters
+    ----------
+    tables : Tables
+        Records, synthetic and auxiliary table.
+    tags : array of bool
+        Whether each record is a member.
+    units : array of int
+        Unit of each record.
+    target : str or None
+        The column that is predicted; None to take the one that the auxiliary table predicts best.
+    level : float
+        Confidence of each share.
+    """
+    place = tables.names.index(target) if target else chosen_target(tables.auxiliary)
+    judged = tables.records.take(np.flatnonzero(~tags))
+    members = tables.records.take(np.flatnonzero(tags))
+
+    def share(learn: Coded) -> Estimate | None:
+        # The constant is that of the real table in both cases, so that the two shares can be compared.
+        lost, constant = _losses(learn, judged, place, constant_of=members)
+        if not constant.any():
+            return None
+        return share_saved(lost, constant, units=units[~tags], level=level)
+
+    return Use(
+        column=tables.names[place],
+        was_named=target is not None,
+        synthetic=share(tables.synthetic),
+        real=share(members),
+    )
+
+
+def chosen_target(auxiliary: Coded) -> int:
+    """Return the column that one half of the auxiliary people predicts best for the other half.
+
+    Neither the synthetic table nor anybody whose membership is in question has a part in the choice.
+    """
+    half = len(auxiliary) // 2
+    varies = [j for j in range(auxiliary.codes.shape[1]) if len(np.unique(auxiliary.codes[:, j])) > 1]  # fmt: skip
+    if half < FEWEST or not varies:
+        return varies[0] if varies else 0
+    learn = auxiliary.take(np.arange(half))
+    judged = auxiliary.take(np.arange(half, len(auxiliary)))
+    saved = []
+    for j in varies:
+        lost, constant = _losses(learn, judged, j, constant_of=learn)
+        saved.append(1 - lost.sum() / constant.sum() if constant.any() else -np.inf)
+    return varies[int(np.argmax(saved))]
+
+
+def _losses(
+    learn: Coded, judged: Coded, place: int, *, constant_of: Coded
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return each judged record's loss by a model and by a constant answer: wrong or not, or the absolute error of a number."""
+    if len(learn) > MOST_ROWS:
+        learn = learn.take(np.linspace(0, len(learn) - 1, MOST_ROWS).astype(np.int64))
+    inputs, is_category = _inputs(learn, place)
+    asked, _ = _inputs(judged, place)
+    if learn.numeric[place] and len(np.unique(judged.codes[:, place])) > MOST_CLASSES:
+        number = int(learn.numeric[:place].sum())
+        truth = judged.ranks[:, number].astype(np.float64).clip(0, 1)
+        known = learn.ranks[:, number] <= 1
+        middle = float(np.median(constant_of.ranks[:, number].clip(0, 1)))
+        constant = np.abs(truth - middle)
+        if known.sum() < 2:
+            return constant, constant
+        model = HistGradientBoostingRegressor(
+            loss="absolute_error", categorical_features=is_category, random_state=0
+        )
+        model.fit(inputs[known], learn.ranks[known, number])
+        return np.abs(model.predict(asked) - truth), constant
+    labels = learn.codes[:, place]
+    truth = judged.codes[:, place]
+    usual = np.bincount(constant_of.codes[:, place] + 1).argmax() - 1
+    constant = (truth != usual).astype(np.float64)
+    known = labels != UNKNOWN
+    present = np.unique(labels[known])
+    if len(present) < 2:
+        only = present[0] if len(present) else usual
+        return (truth != only).astype(np.float64), constant
+    model = HistGradientBoostingClassifier(
+        categorical_features=is_category, random_state=0, early_stopping=False
+    )
+    model.fit(inputs[known], labels[known])
+    return (model.predict(asked) != truth).astype(np.float64), constant
+
+
+def _inputs(coded: Coded, place: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return all columns but one as inputs: ranks of numbers, and bins of categories."""
+    columns, is_category = [], []
+    number = 0
+    for j, numeric in enumerate(coded.numeric):
+        if numeric:
+            values = coded.ranks[:, number].astype(np.float64)
+            columns.append(np.where(values > 1, np.nan, values))
+            number += 1
+        else:
+            columns.append(coded.bins[:, j].astype(np.float64))
+        is_category.append(not numeric)
+    kept = [j for j in range(len(columns)) if j != place]
+    if not kept:
+        return np.zeros((len(coded), 1)), np.zeros(1, dtype=bool)
+    return np.column_stack([columns[j] for j in kept]), np.array(is_category)[kept]

@@ -1,0 +1,300 @@
+"""A real table, a synthetic one, and people whom the generator never saw: as callers have them, made ready for an audit."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from reticent.data import (
+    MISSING,
+    SMALLEST_PART,
+    Finding,
+    Schema,
+    Severity,
+    Table,
+    as_frame,
+    in_columns_of,
+    read_frame,
+    table_from_frame,
+)
+from reticent.errors import InvalidInput, InvalidTable
+from reticent.product import SyntheticTable, load_synthetic
+from reticent.run import named_by_user, stream
+
+__all__ = [
+    "NO_HOLDOUT",
+    "GivenTables",
+    "TablesAudit",
+    "critic_of",
+    "frame_of",
+    "synthetic_of",
+]
+
+NO_HOLDOUT = (
+    "INCONCLUSIVE: there is nobody to compare with. Rows and values of the synthetic table that resemble those of people may have been copied from them, or "
+    "be common in the population; only people from the same source whom the generator never saw can tell the two apart. Nothing can be said about "
+    "who is exposed, nor how useful the table is for others. Keep some people back before a generator is trained (about half of them) and name them "
+    "with --holdout, or mark them as reserved in a column and name it with --part."
+)
+PART = "\0part"  # a column that no file can have
+DEFENDER, RESERVED, AUXILIARY = "defender", "reserved", "auxiliary"
+
+
+def synthetic_of(thing: Any, *, critic: Any = None) -> SyntheticTable:
+    """Return a synthetic table, given itself, a frame of any library, or its file, with the critic of its generator.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none.
+    """
+    if thing is None:
+        raise InvalidInput(
+            "there is a real table but no synthetic one, so there is nothing to audit; pass it as synthetic=."
+        )
+    if critic is not None:
+        return replace(synthetic_of(thing), critic=critic_of(critic))
+    if isinstance(thing, SyntheticTable):
+        return thing
+    if isinstance(thing, str | Path):
+        return load_synthetic(thing)
+    return SyntheticTable(as_frame(thing, name="synthetic").rename(columns=str))
+
+
+def critic_of(critic: Any) -> Any:
+    """Return a critic, given itself or its name as ``module:function``, which is imported.
+
+    Raises
+    ------
+    InvalidInput
+        If it cannot be called.
+    """
+    if isinstance(critic, str):
+        return named_by_user(critic, role="critic", what="function")
+    if not callable(critic):
+        raise InvalidInput(
+            f"the critic is a {type(critic).__name__}, which cannot be asked; pass a function from a data frame to one number per record."
+        )
+    return critic
+
+
+def frame_of(thing: Any) -> Any:
+    """Return a frame, given itself or its file."""
+    if isinstance(thing, str | Path):
+        return read_frame(Path(thing), missing=MISSING)[0]
+    return thing
+
+
+@dataclass(frozen=True, kw_only=True)
+class TablesAudit:
+    """What an audit of a synthetic table needs.
+
+    Parameters
+    ----------
+    table : Table
+        Members, non-members and auxiliary people with a part each, and findings about how the tables differ.
+    synthetic : SyntheticTable
+        The table that would be released, in the columns of the real one.
+    """
+
+    table: Table
+    synthetic: SyntheticTable
+
+    @property
+    def rows_per_member(self) -> float:
+        """Synthetic rows for each record that the generator was trained on."""
+        assert self.table.parts is not None, "every person has a part"
+        return len(self.synthetic) / max(int((self.table.parts == DEFENDER).sum()), 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenTables:
+    """The tables of an audit, as a caller has them: frames of any library.
+
+    Parameters
+    ----------
+    synthetic : SyntheticTable
+        The table that would be released, as it is.
+    real : frame
+        The records that its generator was trained on; or all records, with a part column.
+    holdout : frame or None
+        Records of the same source that the generator never saw.
+    auxiliary : frame or None
+        Further such records, which attackers compare with; by default half of the holdout.
+    target, group, unit, part : str or None
+        Columns of the real table.
+    schema : Schema or None
+        What its columns hold.
+    drop : sequence of str
+        Columns that are left out.
+    """
+
+    synthetic: SyntheticTable
+    real: Any
+    holdout: Any = None
+    auxiliary: Any = None
+    target: str | None = None
+    group: str | None = None
+    unit: str | None = None
+    part: str | None = None
+    schema: Schema | None = None
+    drop: Sequence[str] = ()
+
+    @property
+    def has_others(self) -> bool:
+        """Whether there is anybody whom the generator never saw."""
+        return self.holdout is not None or self.part is not None
+
+    def prepared(self, *, seed: int) -> TablesAudit:
+        """Return one table with parts, and the synthetic one in its columns.
+
+        Parameters
+        ----------
+        seed : int
+            Decides which half of the holdout is the auxiliary table, if none is given.
+
+        Raises
+        ------
+        InvalidInput
+            If there is nobody to compare with, or people are given twice.
+        InvalidTable
+            If the tables have no column in common, or a named column is missing.
+        """
+        if self.real is None:
+            raise InvalidInput(
+                "there is no real table, so nobody knows whom the synthetic one could expose; pass the records that its generator was trained on."
+            )
+        if not self.has_others:
+            raise InvalidInput(NO_HOLDOUT)
+        if self.holdout is not None and self.part is not None:
+            raise InvalidInput(
+                "the holdout is given twice, as a table and by a part column, so that nobody knows which people the generator never saw; pass one."
+            )
+        frame = self._one_below_the_other()
+        roles = [name for name in (self.unit, self.part) if name is not None]
+        released = self.synthetic.frame.rename(columns=str)
+        usable = [c for c in frame.columns if c not in (*roles, *self.drop, PART)]
+        shared = [c for c in usable if c in released.columns]
+        if not shared:
+            raise InvalidTable(
+                f"the synthetic table has none of the columns {', '.join(usable[:6])} of the real one, so nothing can be compared; write the same names."
+            )
+        if self.target is not None and self.target not in frame.columns:
+            raise InvalidTable(
+                f"the real table has no column {self.target!r} to use as target; it has {', '.join(usable[:10])}."
+            )
+        missing = [c for c in usable if c not in shared]
+        extra = [c for c in released.columns if c not in shared]
+        left_out = [*missing, *(c for c in self.drop if c in frame.columns)]
+        table = table_from_frame(
+            frame.drop(columns=PART) if PART in frame else frame,
+            target=None,
+            group=self.group if self.group in shared else None,
+            unit=self.unit,
+            part=frame.get(PART, self.part),
+            schema=self.schema,
+            name="the real table",
+            drop=left_out,
+        )
+        alike = in_columns_of(
+            released[shared], table.features, table.schema, not_judged=extra
+        )
+        findings = [*alike.findings, *_missing(missing, self.target)]
+        table, about_auxiliary = _with_auxiliary(table, seed=seed)
+        table = replace(table, findings=(*table.findings, *findings, *about_auxiliary))
+        return TablesAudit(
+            table=table, synthetic=replace(self.synthetic, frame=alike.frame)
+        )
+
+    @property
+    def judged_target(self) -> str | None:
+        """The target, if the synthetic table has it."""
+        return self.target if self.target in self.synthetic.frame.columns else None
+
+    def _one_below_the_other(self) -> pd.DataFrame:
+        """Return all people in one frame, with their parts unless a column of the real table has them."""
+        given: Mapping[str, Any] = {
+            DEFENDER: self.real,
+            RESERVED: self.holdout,
+            AUXILIARY: self.auxiliary,
+        }
+        names = {DEFENDER: "real", RESERVED: "holdout", AUXILIARY: "auxiliary"}
+        frames = {
+            part: as_frame(value, name=names[part]).rename(columns=str)
+            for part, value in given.items()
+            if value is not None
+        }
+        real = frames[DEFENDER]
+        for part, frame in frames.items():
+            absent = [c for c in real.columns if c not in frame.columns and c not in self.drop and c != self.part]  # fmt: skip
+            if absent:
+                raise InvalidTable(
+                    f"the {names[part]} table lacks the column {absent[0]!r} of the real one, so its people cannot be compared; bring it, or leave it out "
+                    "with --drop."
+                )
+        if len(frames) == 1:
+            return real.reset_index(drop=True)
+        if self.part is not None:
+            labels = [real[self.part].map(str)]
+        else:
+            labels = [pd.Series([DEFENDER] * len(real))]
+        labels += [
+            pd.Series([part] * len(frame))
+            for part, frame in frames.items()
+            if part != DEFENDER
+        ]
+        columns = [c for c in real.columns if c not in (*self.drop, self.part)]
+        whole = pd.concat(
+            [frame[columns] for frame in frames.values()], ignore_index=True
+        )
+        whole[PART] = pd.concat(labels, ignore_index=True).to_numpy()
+        return whole
+
+
+def _with_auxiliary(table: Table, *, seed: int) -> tuple[Table, list[Finding]]:
+    """Return a table that has auxiliary people: half of the reserved units, if nobody else is."""
+    assert table.parts is not None, "every person has a part"
+    if (table.parts == AUXILIARY).any():
+        return table, []
+    reserved = np.flatnonzero(table.parts == RESERVED)
+    people = np.unique(table.units[reserved])
+    if len(people) < 2 * SMALLEST_PART:
+        raise InvalidInput(
+            f"the holdout has {len(people)} people, but at least {2 * SMALLEST_PART} are needed, because half of them tell what is common in the "
+            "population; bring more, or pass an auxiliary table."
+        )
+    rng = stream(seed, "auxiliary")
+    chosen: NDArray[np.int64] = rng.permutation(people)[: len(people) // 2]
+    parts = table.parts.copy()
+    is_chosen = np.isin(table.units, chosen) & (table.parts == RESERVED)
+    parts[is_chosen] = AUXILIARY
+    return replace(table, parts=parts), [
+        Finding(
+            name="auxiliary",
+            severity=Severity.NOTE,
+            text=f"no auxiliary table was given, so a random half of the people of the holdout ({len(chosen):,} of {len(people):,}) tells attackers what is "
+            "common in the population, and only the others are judged as non-members; with --auxiliary all of them would be.",
+        )
+    ]
+
+
+def _missing(columns: Sequence[str], target: str | None) -> list[Finding]:
+    if not columns:
+        return []
+    named = ", ".join(repr(c) for c in columns[:20])
+    of_target = (
+        f" The target {target!r} is among them, so another column stands for it."
+        if target in columns
+        else ""
+    )
+    return [
+        Finding(
+            name="missing_columns",
+            severity=Severity.WARNING,
+            text=f"the synthetic table lacks the columns {named}; they are not released, and nothing is compared by them.{of_target}",
+        )
+    ]

@@ -1,0 +1,68 @@
+"""One coding for all tables: equal values have equal codes, whatever table they stand in."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from made_tables import people
+from reticent.data import UNKNOWN, Coder, in_columns_of, table_from_frame
+from reticent.errors import InvalidTable
+
+
+@pytest.fixture(scope="module")
+def table():
+    return table_from_frame(people(120, np.random.default_rng(0)), target=None)
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2**32 - 1))
+def test_codes_are_equal_just_where_values_are(table, seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(len(table), size=2)
+    coded = Coder(table.features, table.schema).code(table.features.iloc[rows])
+    first, second = (table.features.iloc[row] for row in rows)
+    for j, name in enumerate(table.features):
+        same = first[name] == second[name] or (
+            pd.isna(first[name]) and pd.isna(second[name])
+        )
+        assert (coded.codes[0, j] == coded.codes[1, j]) == same
+
+
+def test_ranks_follow_the_numbers_and_missing_ones_are_far_from_all(table):
+    coded = Coder(table.features, table.schema).code(table.features)
+    numbers = [n for n, is_number in zip(table.features, coded.numeric, strict=True) if is_number]  # fmt: skip
+    for j, name in enumerate(numbers):
+        values = table.features[name].to_numpy()
+        known = ~np.isnan(values)
+        order = np.argsort(values[known], kind="stable")
+        for scale in (coded.ranks, coded.scaled):
+            assert (np.diff(scale[known, j][order]) >= 0).all()
+            assert (scale[~known, j] - scale[known, j].max(initial=0) >= 1).all()
+
+
+def test_values_that_no_reference_has_are_unknown_and_never_equal(table):
+    coder = Coder(table.features, table.schema)
+    strange = table.features.head(2).assign(age=[0.5, 1.5], town="nowhere")
+    coded = coder.code(strange)
+    places = [coder.names.index(name) for name in ("age", "town")]
+    assert (coded.codes[:, places] == UNKNOWN).all()
+    with pytest.raises(InvalidTable, match="'ill' is missing"):
+        coder.code(table.features.drop(columns="ill"))
+
+
+def test_the_coding_does_not_depend_on_the_order_of_the_references(table):
+    shuffled = table.features.sample(frac=1, random_state=1)
+    codes = [Coder(f, table.schema).code(table.features).codes for f in (table.features, shuffled)]  # fmt: skip
+    np.testing.assert_array_equal(*codes)
+
+
+def test_two_tables_of_one_source_have_no_finding(table):
+    other = people(120, np.random.default_rng(1))
+    known = other["town"].isin(set(table.features["town"]))
+    alike = in_columns_of(
+        other[known].reset_index(drop=True), table.features, table.schema
+    )
+    assert alike.findings == ()
+    assert list(alike.frame) == list(table.features)
