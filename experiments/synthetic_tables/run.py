@@ -76,7 +76,8 @@ def make_tables(tables, repeats, null_repeats, *, deep):
             folder.mkdir(parents=True, exist_ok=True)
             people = draw(table, repeat)
             for part in ("train", "holdout"):
-                getattr(people, part).to_csv(folder / f"{part}.csv", index=False)
+                if not (folder / f"{part}.csv").exists():
+                    getattr(people, part).to_csv(folder / f"{part}.csv", index=False)
             for name, make in GENERATORS.items():
                 if repeat >= (null_repeats if name in NULLS else repeats):
                     continue

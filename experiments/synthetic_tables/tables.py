@@ -1,6 +1,7 @@
 """Three tables, and the people of one draw: members, non-members, fresh people and people of another generator."""
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ ROWS = 1500  # of every set; stroke has 5,110 rows for three of them
 TARGETS = {"cardio70k": "cardio", "adult": "income", "stroke": "stroke"}
 
 
+@cache
 def read(name: str) -> pd.DataFrame:
     """Return a table without identifiers and without gaps; texts and numbers of few values are categories."""
     if name == "cardio70k":
