@@ -16,6 +16,7 @@ BENCHMARKS = (
     ("engine.py",),
     ("private.py",),
     ("watched.py",),
+    ("neighbours.py",),
     ("peers.py", "--targets", "forest", "--seeds", "1"),
 )
 

@@ -1,7 +1,7 @@
 r"""Singling out: predicates learned from a synthetic table that are true of exactly one person.
 
 Predicates are those of anonymeter [1]_: a value that occurs once in the synthetic table, a number beyond all others, or several columns of one synthetic
-row. Each is tried on the members and on the non-members; the sets are reduced to equal size, as the mean over all subsamples: of c
+row; for the last a number must be within 1 % of its range, where anonymeter asks for a direction. Each is tried on the members and on the non-members; the sets are reduced to equal size, as the mean over all subsamples: of c
 people who match among N, exactly one is in a subsample of n with chance :math:`c \binom{N - c}{n - 1} / \binom{N}{n}`. The baseline has the same predicates with
 values drawn from the declared ranges.
 
@@ -13,7 +13,7 @@ References
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +34,9 @@ __all__ = ["SinglingOut", "single_out"]
 ATTEMPTS = 500  # predicates of each kind, as in anonymeter's evaluation
 PERMUTATIONS = 199  # of people
 TRIES = 10  # synthetic rows that are tried for each predicate of several columns
+# Of a number's range, on either side of its value. A direction ("at least") in place of a window makes most predicates point at the few
+# people with extreme values, and the success then depends on which side has them.
+WIDTH = 0.01
 COLUMNS = 3  # of a predicate of several columns: fewer rarely isolate, more are rarely true of a person who was not copied
 # People who match, beyond which a predicate does not isolate: about half of them are in either set, and that all but one are in the other
 # has a chance of 64 / 2^64.
@@ -58,20 +61,21 @@ class SinglingOut:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Predicate:
-    """Conditions on columns: equal to a value (0), at most (-1) or at least (1)."""
+    """Conditions on columns: within a width of a value (sign 0), at most (-1) or at least the value (1)."""
 
     columns: NDArray[np.int64]
     signs: NDArray[np.int64]
     values: NDArray[np.float64]
+    widths: NDArray[np.float64]
 
     def true_of(self, rows: NDArray[np.float64]) -> NDArray[np.bool_]:
         held = np.ones(len(rows), dtype=bool)
-        for column, sign, value in zip(
-            self.columns, self.signs, self.values, strict=True
+        for column, sign, value, width in zip(
+            self.columns, self.signs, self.values, self.widths, strict=True
         ):
             shown = rows[:, column]
             if sign == 0:
-                held &= shown == value
+                held &= np.abs(shown - value) <= width
             else:
                 held &= sign * shown >= sign * value
         return held
@@ -121,6 +125,8 @@ def single_out(
         for c in (Columns.stack([members, nonmembers]), synthetic)
     )
     numeric = members.numbers.shape[1]
+    widths = np.zeros(members.width)
+    widths[:numeric] = WIDTH * np.ptp(members.ranges, axis=1)
     people, first = _people(units, (len(members), len(nonmembers)))
     levels = [np.unique(members.codes[:, j]) for j in range(members.codes.shape[1])]
 
@@ -131,9 +137,7 @@ def single_out(
             else float(rng.choice(levels[j - numeric]))
             for j in predicate.columns
         ]
-        return _Predicate(
-            columns=predicate.columns, signs=predicate.signs, values=np.array(values)
-        )
+        return replace(predicate, values=np.array(values))
 
     def judged(predicates: list[_Predicate]) -> Disclosure | None:
         if not predicates:
@@ -148,7 +152,7 @@ def single_out(
 
     return SinglingOut(
         values=judged(_of_values(made, numeric, rng)),
-        rows=judged(_of_rows(made, numeric, rng)),
+        rows=judged(_of_rows(made, widths, rng)),
     )
 
 
@@ -187,34 +191,32 @@ def _of_values(
             columns=np.array([found[i][0]]),
             signs=np.array([found[i][1]]),
             values=np.array([found[i][2]]),
+            widths=np.zeros(1),
         )
         for i in chosen
     ]
 
 
 def _of_rows(
-    made: NDArray[np.float64], numeric: int, rng: np.random.Generator
+    made: NDArray[np.float64], widths: NDArray[np.float64], rng: np.random.Generator
 ) -> list[_Predicate]:
-    """Return predicates of several columns that are true of one synthetic row only."""
-    width = made.shape[1]
-    if width < 2:
+    """Return predicates of several columns, numbers to 1 % of their range, that are true of one synthetic row only."""
+    if made.shape[1] < 2:
         return []
-    present = [column[~np.isnan(column)] for column in made.T]
-    middle = [float(np.median(column)) if len(column) else 0.0 for column in present]
     found: list[_Predicate] = []
     for _ in range(TRIES * ATTEMPTS):
         if len(found) == ATTEMPTS:
             break
         row = made[rng.integers(len(made))]
-        columns = rng.permutation(width)[:COLUMNS]
+        columns = rng.permutation(made.shape[1])[:COLUMNS]
         columns = columns[~np.isnan(row[columns])]
         if len(columns) < 2:
             continue
-        signs = [
-            0 if j >= numeric else (1 if row[j] > middle[j] else -1) for j in columns
-        ]
         predicate = _Predicate(
-            columns=columns, signs=np.array(signs), values=row[columns]
+            columns=columns,
+            signs=np.zeros(len(columns), dtype=np.int64),
+            values=row[columns],
+            widths=widths[columns],
         )
         if predicate.true_of(made).sum() == 1:
             found.append(predicate)
