@@ -412,7 +412,9 @@ class _Networks:
     ) -> None:
         generators = [torch.Generator().manual_seed(int(seed)) for seed in seeds]
         sizes = [view.inputs.shape[1], *recipe.hidden, view.targets.shape[-1]]
-        self._weights, self._biases = stacked_parameters(sizes, generators)
+        self._weights, self._biases = stacked_parameters(
+            sizes, generators, recipe.initial
+        )
         self._view, self._recipe = view, recipe
         self._keys, self._step = dropout_keys(seeds, secret=False), 0
         self._follower = Follower(
