@@ -57,10 +57,10 @@ def train_privately(
     randomness: Randomness | None = None,
     tell: Callable[[int], None] | None = None,
 ) -> Networks:
-    """Train one private network per mask, small ones all in one pass, large ones one by one.
+    """Train one private network per mask, all in one pass, or one by one if they are large and their batches small.
 
     Batches are drawn by chance, so that several networks in one pass all compute as many columns as the largest batch among
-    them; and the parameters of several large networks leave the processor's cache.
+    them: 31 for an expected batch of 20 and ten networks. The parameters of several large networks also leave the processor's cache.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def train_privately(
         basis, view = rotated(view)
     seeds = [int(seed) for seed in cohort.seeds]
     inputs, classes = view.inputs.shape[1], cohort.targets.shape[-1]
-    large = sum(recipe.sizes(inputs, classes)) > LARGE
+    large = sum(recipe.sizes(inputs, classes)) > LARGE and recipe.batch < FEW_RECORDS
     alone = large and (randomness is None or len(seeds) == 1)
     width = 1 if alone else len(seeds)
     groups = [
@@ -96,7 +96,7 @@ def train_privately(
                 masks=cohort.masks[at : at + width],
                 seeds=seeds[at : at + width],
                 basis=basis,
-                by_record=alone and recipe.batch < FEW_RECORDS,
+                by_record=alone,
             ),
             recipe,
             randomness or randomness_of(recipe, seeds[at : at + width]),

@@ -285,7 +285,7 @@ class Column:
 
     def scaled(self, factor: Tensor) -> Sum:
         """Return the sum, (M, out, 1)."""
-        return Sum(whole=(self.above * factor[:, None]).sum(2, keepdim=True))
+        return Sum(whole=torch.bmm(self.above, factor[:, :, None]))
 
     def bent_squares(self, inner: Tensor) -> Tensor:
         """Return the squared lengths."""
