@@ -7,6 +7,9 @@ from reticent.errors import InvalidInput
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 
+from scipy import stats
+
+from reticent.train import engine
 from reticent.train.engine import initial_parameters, train_networks
 from reticent.train.recipes import SGD, Adam, Network
 from reticent.train.stacking import Cohort, batch_order
@@ -97,8 +100,12 @@ RECIPES = {
 }
 
 
+@pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize("name", RECIPES)
-def test_equals_one_model_after_another(name):
+def test_equals_one_model_after_another(name, large, monkeypatch):
+    """Stored by feature as small networks are, and by record as large ones are."""
+    if large:
+        monkeypatch.setattr(engine, "LARGE", 0)
     recipe = RECIPES[name]
     X, targets = data()
     masks = masks_of(4, np.random.default_rng(0))
@@ -124,6 +131,56 @@ def test_models_with_different_numbers_of_members(name):
         weights, _ = loop(X, targets, masks[k], k, recipe)
         for layer, w in enumerate(weights):
             assert torch.allclose(made.weights[layer][k], w, atol=2e-6)
+
+
+def test_a_basis_of_the_records_changes_no_answer():
+    generator = torch.Generator().manual_seed(0)
+    X = torch.randn(12, 40, generator=generator)
+    targets = torch.nn.functional.one_hot(torch.arange(12) % C, C).float()
+    recipe = Network(
+        hidden=(8,), epochs=5, batch=4, l2=0.1, dropout=0.2, activation="tanh"
+    )
+    masks = np.arange(12)[None] % 3 != np.arange(2)[:, None]
+    cohort = Cohort(inputs=X, targets=targets, masks=masks, seeds=[1, 2])
+    plain, rotated = (
+        train_networks(cohort, recipe, rotate=rotate) for rotate in (False, True)
+    )
+    assert rotated.weights[0].shape == (2, 8, 12)
+    assert np.allclose(plain.probabilities(X), rotated.probabilities(X), atol=1e-5)
+    # The twin: other records have answers that the basis does not hold.
+    others = torch.randn(12, 40, generator=generator)
+    assert not np.allclose(
+        plain.probabilities(others), rotated.probabilities(others), atol=1e-2
+    )
+
+
+def test_adam_cannot_be_rotated():
+    X, targets = data()
+    cohort = Cohort(
+        inputs=X, targets=targets, masks=np.ones((1, N), dtype=bool), seeds=[1]
+    )
+    with pytest.raises(InvalidInput, match="Adam works on single elements"):
+        train_networks(cohort, RECIPES["adam"], rotate=True)
+
+
+def test_initial_weights_in_the_manner_of_keras(seed):
+    """Uniform with the bounds of Glorot and Bengio; a KS test with a false-alarm rate of 1e-6 per layer."""
+    sizes = (300, 100, 40)
+    for manner, bounds in (
+        ("glorot", (np.sqrt(6 / 400), np.sqrt(6 / 140))),
+        ("pytorch", (1 / np.sqrt(300), 1 / np.sqrt(100))),
+    ):
+        generator = torch.Generator().manual_seed(seed)
+        weights, biases = initial_parameters(sizes, generator, manner)
+        for weight, bias, bound in zip(weights, biases, bounds, strict=True):
+            values = weight.numpy().ravel().astype(float)
+            assert stats.kstest(values, "uniform", (-bound, 2 * bound)).pvalue > 1e-6
+            # The twin: bounds that are a tenth wider.
+            wider = stats.kstest(values, "uniform", (-1.1 * bound, 2.2 * bound))
+            assert wider.pvalue < 1e-6
+            assert bool((bias == 0).all()) == (manner == "glorot")
+    with pytest.raises(InvalidInput, match="'pytorch' or 'glorot'"):
+        Network(initial="zeros")
 
 
 def test_twin_another_seed_or_another_member_is_another_model():

@@ -16,6 +16,7 @@ __all__ = [
     "Kept",
     "chosen_dropout",
     "gradients_of",
+    "replaced_dropout",
     "stacked",
 ]
 
@@ -82,22 +83,37 @@ def chosen_dropout(
     wanted : bool
         Whether to replace the layers; if not, the module stays unchanged.
     """
-    places = [
-        (parent, name, child)
-        for parent in module.modules()
-        for name, child in parent._modules.items()
-        if wanted and type(child) is nn.Dropout
-    ]
-    # A layer that is used in two places is one layer, called twice.
-    layers = {id(child): ChosenDropout(child.p) for _, _, child in places}
+    places = _dropouts(module) if wanted else []
+    layers = _put(places)
     try:
-        for parent, name, child in places:
-            layer = layers[id(child)].train(child.training)
-            parent._modules[name] = layer
         yield list(layers.values())
     finally:
         for parent, name, child in places:
             parent._modules[name] = child.train(layers[id(child)].training)
+
+
+def replaced_dropout(module: nn.Module) -> list[ChosenDropout]:
+    """Replace each ``nn.Dropout`` of a module by a :class:`ChosenDropout` for good, and return these."""
+    return list(_put(_dropouts(module)).values())
+
+
+def _dropouts(module: nn.Module) -> list[tuple[nn.Module, str, nn.Dropout]]:
+    """Return the dropout layers of a module, each with the layer that holds it and its name there."""
+    return [
+        (parent, name, child)
+        for parent in module.modules()
+        for name, child in parent._modules.items()
+        if child is not None and type(child) is nn.Dropout
+    ]
+
+
+def _put(places: list[tuple[nn.Module, str, nn.Dropout]]) -> dict[int, ChosenDropout]:
+    """Replace dropout layers, and return what stands in their places by the identity of the layer."""
+    # A layer that is used in two places is one layer, called twice.
+    layers = {id(child): ChosenDropout(child.p) for _, _, child in places}
+    for parent, name, child in places:
+        parent._modules[name] = layers[id(child)].train(child.training)
+    return layers
 
 
 def stacked(

@@ -162,7 +162,7 @@ class Adam:
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
-    """The recipe of a multilayer perceptron, trained on cross-entropy, or on squared error for a quantity.
+    r"""The recipe of a multilayer perceptron, trained on cross-entropy, or on squared error for a quantity.
 
     Parameters
     ----------
@@ -181,6 +181,9 @@ class Network:
     quantity : bool
         Whether the network predicts a quantity: it then has one output, trained on half the squared
         error of the target, which is standardised over each model's members.
+    initial : str
+        How weights are drawn: ``"pytorch"``, weights and biases uniform in :math:`\pm 1/\sqrt{n}` for n inputs of a layer, or
+        ``"glorot"``, weights uniform in :math:`\pm\sqrt{6/(n + m)}` for m outputs and biases zero, as Keras draws them.
     """
 
     hidden: tuple[int, ...] = (8,)
@@ -191,6 +194,7 @@ class Network:
     dropout: float | tuple[float, ...] = 0.0
     activation: str = "relu"
     quantity: bool = False
+    initial: str = "pytorch"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(self.hidden))  # a list is fine too
@@ -211,6 +215,10 @@ class Network:
         if self.activation not in ("relu", "tanh"):
             raise InvalidInput(
                 f"the activation {self.activation!r} is not known; use 'relu' or 'tanh'."
+            )
+        if self.initial not in ("pytorch", "glorot"):
+            raise InvalidInput(
+                f"initial weights cannot be drawn in the manner of {self.initial!r}; use 'pytorch' or 'glorot'."
             )
 
     @property

@@ -12,7 +12,7 @@ from torch import Tensor
 from reticent.errors import InvalidInput
 from reticent.train.recipes import SGD, Adam
 
-__all__ = ["Cohort", "Descent", "Epoch", "View", "batch_order"]
+__all__ = ["Cohort", "Descent", "Epoch", "View", "batch_order", "rotated"]
 
 
 def batch_order(members: Tensor, generator: torch.Generator) -> Tensor:
@@ -144,6 +144,30 @@ class Cohort(View):
                 "a model of the pool has no member, so it cannot be trained; give each mask at least one."
             )
         return members
+
+
+def rotated(view: View) -> tuple[Tensor, View]:
+    """Return a basis of the records' span, (d, r), and the view of their coordinates in it.
+
+    Raises
+    ------
+    InvalidInput
+        If models see the records in different scales.
+    """
+    records = view.inputs
+    if view.centres is not None and view.scales is not None:
+        if bool(
+            (view.centres != view.centres[:1]).any()
+            or (view.scales != view.scales[:1]).any()
+        ):
+            raise InvalidInput(
+                "each model sees the records in its own scale, so there is no common basis; leave rotate out."
+            )
+        records = ((records - view.centres[0]) / view.scales[0]).nan_to_num(0.0)
+    basis, coordinates = torch.linalg.qr(records.double().T)
+    return basis.float(), View(
+        inputs=coordinates.T.float().contiguous(), targets=view.targets
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ torch = pytest.importorskip("torch", reason="the extra `torch` is not installed"
 
 from per_record import TREATMENTS, close, treated
 
+import reticent.train.private.sums as sums_module
 from reticent.account import Relation
 from reticent.errors import InvalidInput
 from reticent.train.private.clipping import (
@@ -98,10 +99,15 @@ def test_sum_equals_the_naive_one(name, seed):
     assert close(sums_of(clipping, gradients[:9]).double(), naive)
 
 
+@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("scale", [0.01, 0.2, 1.0, 5.0])
 @pytest.mark.parametrize("name", TREATMENTS)
-def test_outer_products_equal_the_gradients_they_stand_for(name, scale, seed):
-    """Whatever the number of terms that tanh needs, and where there are too many."""
+def test_outer_products_equal_the_gradients_they_stand_for(
+    name, scale, compiled, seed, monkeypatch
+):
+    """Whatever the number of terms that tanh needs, and where there are too many, compiled or not."""
+    if not compiled:
+        monkeypatch.setattr(sums_module, "_compiled", lambda: None)
     generator = torch.Generator().manual_seed(seed)
     above = scale * torch.randn(2, 5, 9, generator=generator)
     below = torch.randn(2, 12, 9, generator=generator)

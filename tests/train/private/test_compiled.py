@@ -6,7 +6,13 @@ from scipy import stats
 
 pytest.importorskip("numba", reason="the extra `compiled` is not installed")
 
-from reticent.train.private.compiled import fill_normal, new_state
+from reticent.train.private.compiled import (
+    add_normal,
+    add_tanh_products,
+    fill_normal,
+    new_state,
+    tanh_squares,
+)
 
 ALARM = 1e-6
 
@@ -54,14 +60,48 @@ def test_seeds_give_streams_of_their_own(seed):
 
 def test_a_state_goes_on_where_it_was():
     state = new_state(3)
-    parts = [np.empty(128, dtype=np.float32) for _ in range(2)]
+    parts = [np.empty(512, dtype=np.float32) for _ in range(2)]
     for part in parts:
         fill_normal(part, state)
-    assert np.array_equal(np.concatenate(parts), drawn(3, 256).astype(np.float32))
+    assert np.array_equal(np.concatenate(parts), drawn(3, 1024).astype(np.float32))
 
 
-@pytest.mark.parametrize("count", [0, 1, 127, 129])
+@pytest.mark.parametrize("count", [0, 1, 511, 513])
 def test_any_number_of_places_is_filled(count):
     out = np.full(count, np.nan, dtype=np.float32)
     fill_normal(out, new_state(1))
     assert np.isfinite(out).all()
+
+
+@pytest.mark.parametrize("count", [1, 511, 512, 1500])
+def test_noise_is_added_with_the_draws_that_filling_gives(count, seed):
+    start = np.random.default_rng(seed).normal(size=count).astype(np.float32)
+    moved = start.copy()
+    add_normal(moved, new_state(seed), np.float32(0.9), np.float32(-0.3))
+    wanted = 0.9 * start.astype(np.float64) - 0.3 * drawn(seed, count)
+    assert np.allclose(moved, wanted, atol=1e-6)
+    # The twin: noise with the other sign is other noise.
+    assert not np.allclose(moved, 1.8 * start - wanted, atol=1e-2)
+
+
+@pytest.mark.parametrize("records", [1, 2, 7])
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 30.0, 1e20])
+def test_tanh_of_products_equals_that_of_double_precision(records, scale, seed):
+    rng = np.random.default_rng(seed)
+    above = (scale * rng.normal(size=(records, 5))).astype(np.float32)
+    above[rng.random(above.shape) < 0.3] = 0  # units that are switched off
+    below = rng.normal(size=(records, 33)).astype(np.float32)
+    weights = rng.random(records).astype(np.float32)
+    bent = np.tanh(above[:, :, None].astype(np.float64) * below[:, None, :])
+    start = rng.normal(size=(5, 33)).astype(np.float32)
+    total, squares = start.copy(), np.empty(records, dtype=np.float32)
+    add_tanh_products(above, below, weights, total)
+    tanh_squares(above, below, squares)
+    wanted = np.einsum("b,boi->oi", weights, bent)
+    largest = np.abs(wanted).max() if wanted.any() else 1.0
+    assert np.abs(total - start - wanted).max() < 1e-6 * (largest + 2)
+    assert np.allclose(squares, (bent**2).sum(axis=(1, 2)), rtol=3e-6)
+    # The twin: one record left out is noticed.
+    if np.abs(bent[0]).max() > 0.1 and weights[0] > 0.1:
+        without = np.einsum("b,boi->oi", weights[1:], bent[1:])
+        assert np.abs(total - start - without).max() > 1e-3

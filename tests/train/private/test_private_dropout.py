@@ -1,24 +1,29 @@
 """Dropout in private training: masks belong to a record and a step, so the clip still bounds what a record can do."""
 
+import copy
+
 import numpy as np
 import pytest
 from scipy import stats
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
-
 from per_record import TREATMENTS, close, treated
 from test_private_networks import C, D, N, Told, data, everyone, recipe_with
+from torch import nn
 
 from reticent.account import Relation
 from reticent.data import builtin_table
 from reticent.errors import InvalidInput
 from reticent.train import PrivateNetwork, trainer_of
+from reticent.train._trial import made_with
 from reticent.train.engine import initial_parameters
+from reticent.train.private import modules as private_modules
 from reticent.train.private.clipping import Clip, sensitivity
 from reticent.train.private.dropout import dropout_keys, kept_units
+from reticent.train.private.modules import train_modules_privately, trained_layers
 from reticent.train.private.networks import train_privately
 from reticent.train.private.randomness import margin
-from reticent.train.recipes import Network
+from reticent.train.recipes import Network, PrivateModule
 from reticent.train.stacking import Cohort
 
 ALARM = 1e-6  # false alarms of each statistical test
@@ -229,3 +234,110 @@ def test_a_pool_trains_what_a_single_training_does():
 def test_shares_that_do_not_fit_are_refused(dropout):
     with pytest.raises(InvalidInput, match="dropout"):
         Network(hidden=HIDDEN, dropout=dropout)
+
+
+class Twice(nn.Module):
+    """A layer that is used twice, so that gradients come from vmap, with a dropout layer that is called twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.inner, self.last = (
+            nn.Linear(D, 5),
+            nn.Linear(5, 5),
+            nn.Linear(5, C),
+        )
+        self.dropout = nn.Dropout(0.4)
+
+    def forward(self, x):
+        x = self.dropout(torch.tanh(self.first(x)))
+        x = self.dropout(torch.tanh(self.inner(x)))
+        return self.last(torch.tanh(self.inner(x)))
+
+
+def tapped():
+    return nn.Sequential(nn.Linear(D, 5), nn.Tanh(), nn.Dropout(0.4), nn.Linear(5, C))
+
+
+class Masked(nn.Module):
+    """The naive second implementation: given tensors in place of dropout."""
+
+    def __init__(self, masks):
+        super().__init__()
+        self.masks = list(masks)
+
+    def forward(self, x):
+        return x * self.masks.pop(0)
+
+
+@pytest.mark.parametrize("make", [tapped, Twice])
+def test_a_module_is_trained_with_the_masks_of_its_records(make, seed):
+    X, y = data(seed)
+    private = PrivateModule(
+        "nets:make", batch=N, epochs=1, clipping=Clip(norm=0.7), noise="seeded"
+    )
+    told = Told(np.ones((1, N), dtype=bool))
+    cohort = Cohort(inputs=X, targets=y, masks=everyone(), seeds=[3])
+    trained = train_modules_privately(make, cohort, private, randomness=[told])
+    kinds = [type(layer) for layer in trained.modules[0].modules()]
+    assert nn.Dropout in kinds  # the user's own layer is what is saved
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        start = made_with(make, 3, X[:1])[0].train()
+    key = int(dropout_keys([3], secret=False)[0])
+    sums = {"masked": 0.0, "unmasked": 0.0}
+    for record, (x, target) in enumerate(zip(X, y, strict=True)):
+        calls = 2 if make is Twice else 1
+        masks = [
+            torch.tensor(
+                [naive_mask(key, 0, record, 5 * call + unit, 0.6) for unit in range(5)]
+            )
+            for call in range(calls)
+        ]
+        for name, given in (
+            ("masked", masks),
+            ("unmasked", [torch.ones(5)] * calls),
+        ):
+            module = copy.deepcopy(start)
+            if make is Twice:
+                module.dropout = Masked(given)
+            else:
+                module[2] = Masked(given)
+            loss = nn.functional.cross_entropy(module(x[None]), target[None])
+            layers = [
+                torch.cat(
+                    [
+                        g.flatten()
+                        for g in torch.autograd.grad(loss, own, retain_graph=True)
+                    ]
+                )
+                for _, own in trained_layers(module)
+            ]
+            sums[name] = sums[name] + treated(Clip(norm=0.7), layers)
+    assert close(told.queries[0] / (1 - margin(N)), sums["masked"])
+    assert not close(told.queries[0], sums["unmasked"], 1e-2)  # the twin: no masks
+
+
+def test_a_module_does_not_depend_on_how_its_batches_are_cut(seed, monkeypatch):
+    X, y = data(seed)
+    private = PrivateModule("nets:make", batch=20, epochs=2, noise="seeded")
+    cohort = Cohort(inputs=X, targets=y, masks=everyone(), seeds=[3])
+    whole = train_modules_privately(tapped, cohort, private).probabilities(X)
+    monkeypatch.setattr(private_modules, "CHUNK", 3)
+    cut = train_modules_privately(tapped, cohort, private).probabilities(X)
+    assert np.allclose(whole, cut, atol=1e-5)
+
+
+def test_dropout_that_is_not_asked_about_records_is_refused():
+    class Turned(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.dropout = nn.Linear(D, C), nn.Dropout(0.5)
+
+        def forward(self, x):
+            return self.layer(self.dropout(x.T).T)
+
+    X, y = data(0)
+    cohort = Cohort(inputs=X, targets=y, masks=everyone(), seeds=[3])
+    private = PrivateModule("nets:make", batch=20, epochs=1, noise="seeded")
+    with pytest.raises(InvalidInput, match="one row per record"):
+        train_modules_privately(Turned, cohort, private)

@@ -259,7 +259,7 @@ def test_one_record_moves_the_sum_by_the_sensitivity_at_most(name, seed):
     ("layer", "word"),
     [
         (nn.BatchNorm1d(5), "GroupNorm"),
-        (nn.Dropout(0.2), "leave it out"),
+        (nn.AlphaDropout(0.2), "use nn.Dropout"),
         (nn.InstanceNorm1d(5, track_running_stats=True), "track_running_stats"),
     ],
 )

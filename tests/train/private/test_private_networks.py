@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch", reason="the extra `torch` is not installed"
 
 from per_record import TREATMENTS, close, treated
 
+import reticent.train.private.networks as networks_module
 from reticent.account import Relation
 from reticent.errors import InvalidInput
 from reticent.train.engine import initial_parameters
@@ -67,6 +68,9 @@ class Told:
             yield Batch(
                 index=index, present=(torch.arange(len(rows) + 1) < len(rows))[None]
             )
+
+    def add_to(self, parameters, keeps, *, deviation):
+        return False
 
     def release(self, sums, *, bound, noise_multiplier):
         query = [s.formed().clone() for s in sums]
@@ -170,6 +174,15 @@ def test_replay_finds_a_sensitivity_that_is_declared_too_small(seed):
     assert max(moved) > 2 * clipping.scale
 
 
+@pytest.fixture(params=["by feature", "by record"])
+def layout(request, monkeypatch):
+    """Both ways in which activations are stored: that of small networks, and that of large ones."""
+    if request.param == "by record":
+        monkeypatch.setattr(networks_module, "LARGE", 0)
+        monkeypatch.setattr(networks_module, "FEW_RECORDS", 10**9)
+
+
+@pytest.mark.usefixtures("layout")
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 @pytest.mark.parametrize("name", TREATMENTS)
 def test_step_equals_one_gradient_a_record(name, activation, seed):
@@ -249,6 +262,7 @@ def test_an_empty_batch_is_a_step_with_noise():
     assert float((made.weights[0][0] - start[0]).abs().max()) > 0
 
 
+@pytest.mark.usefixtures("layout")
 def test_a_model_does_not_depend_on_those_trained_beside_it(seed):
     X, y = data(seed)
     rng = np.random.default_rng(seed)
@@ -266,6 +280,45 @@ def test_a_model_does_not_depend_on_those_trained_beside_it(seed):
         Cohort(inputs=X, targets=y, masks=masks, seeds=[1, 2, 3, 4]), recipe
     )
     assert torch.equal(together.weights[0], again.weights[0])
+
+
+class Released(SeededRandomness):
+    """The same noise, added to sums that are released before parameters follow them."""
+
+    def add_to(self, parameters, keeps, *, deviation):
+        return False
+
+
+@pytest.mark.parametrize("rotate", [False, True])
+def test_noise_added_to_parameters_is_the_noise_of_a_release(rotate, seed):
+    """A network that is large enough for it, with decay and dropout."""
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.randn(40, 400, generator=generator)
+    y = torch.nn.functional.one_hot(torch.arange(40) % C, C).float()
+    recipe = recipe_with(
+        hidden=(1600, 20) if rotate else (200, 20),
+        l2=0.1,
+        dropout=(0.0, 0.3),
+        epochs=2,
+        noise_multiplier=2.0,
+    )
+    assert sum(recipe.sizes(40 if rotate else 400, C)) > networks_module.LARGE
+    masks = np.random.default_rng(seed).random((2, 40)) < 0.7
+    cohort = Cohort(inputs=X, targets=y, masks=masks, seeds=[5, 6])
+    fused = train_privately(cohort, recipe, rotate=rotate)
+    for k in range(2):
+        alone = Cohort(inputs=X, targets=y, masks=masks[k : k + 1], seeds=[5 + k])
+        released = train_privately(
+            alone, recipe, rotate=rotate, randomness=Released([5 + k])
+        )
+        silent = train_privately(
+            alone, replace(recipe, noise_multiplier=1e-6), rotate=rotate
+        )
+        for layer in range(3):
+            there = fused.weights[layer][k]
+            assert torch.allclose(there, released.weights[layer][0], atol=2e-5)
+            # The twin: without the noise the weights are others.
+            assert not torch.allclose(there, silent.weights[layer][0], atol=1e-2)
 
 
 def test_secret_noise_is_never_the_same():

@@ -14,15 +14,19 @@ References
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from reticent.errors import InvalidInput
+from reticent.train._vector import ChosenDropout
 from reticent.train.engine import Kept
 from reticent.train.private.noise import secure_generator
 from reticent.train.private.randomness import mixed_seed
 from reticent.train.recipes import Network
 
-__all__ = ["dropout_keys", "kept_units"]
+__all__ = ["Chosen", "KeyedDropout", "dropout_keys", "kept_units"]
 
+# Dropout layers of a module, each with what it keeps in each of its calls.
+Chosen = list[tuple[ChosenDropout, list[Tensor]]]
 # The odd constants of SplitMix64, as signed numbers of 64 bits.
 _STEP = 0x9E3779B97F4A7C15 - 2**64
 _FIRST = 0xBF58476D1CE4E5B9 - 2**64
@@ -65,8 +69,7 @@ def kept_units(recipe: Network, keys: Tensor, step: int, index: Tensor) -> Kept 
     """
     if not any(recipe.dropouts):
         return None
-    of_step = _mixed(keys + _STEP * torch.tensor(step + 1))
-    of_record = _mixed(of_step[:, None] + _STEP * (index + 1))
+    of_record = _of_records(keys, step, index)
     kept: list[Tensor | None] = []
     first = 1
     for width, share in zip(recipe.hidden, recipe.dropouts, strict=True):
@@ -75,11 +78,79 @@ def kept_units(recipe: Network, keys: Tensor, step: int, index: Tensor) -> Kept 
         if share == 0:
             kept.append(None)
             continue
-        bits = _mixed(of_record[:, None] + units[None, :, None])
-        keep = 1 - share
-        chosen = _shifted(bits, 64 - _BITS) < round(keep * 2**_BITS)
-        kept.append(chosen.float().div_(keep))
+        kept.append(_chosen(of_record[:, None] + units[None, :, None], 1 - share))
     return kept
+
+
+class KeyedDropout:
+    """What the dropout layers of one module keep, by the same hash; it lasts as long as the module is trained.
+
+    Parameters
+    ----------
+    module : nn.Module
+        The module, in training mode.
+    layers : sequence of ChosenDropout
+        What stands in place of its dropout layers.
+    record : Tensor, (1, ...)
+        One record, to find out what the layers are asked.
+    key : Tensor of int, shape (1,)
+        Key of the model.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        layers: Sequence[ChosenDropout],
+        record: Tensor,
+        key: Tensor,
+    ) -> None:
+        self._layers, self._key = list(layers), key
+        for layer in self._layers:
+            layer.seen.clear()
+        if self._layers:
+            with torch.no_grad():
+                module(record)
+        self._shapes = [[shape[1:] for shape in layer.seen] for layer in self._layers]
+        if any(shape[0] != 1 for layer in self._layers for shape in layer.seen):
+            raise InvalidInput(
+                "a dropout layer is not asked about one row per record, so that what it switches off for one record could depend on "
+                "others; let the first dimension be the records, or leave the layer out."
+            )
+
+    def chosen(self, step: int, places: Tensor) -> Chosen:
+        """Return the layers, each with what it keeps of the records, (k, ...), in each of its calls.
+
+        Parameters
+        ----------
+        step : int
+            Number of the step, from 0.
+        places : Tensor of int, shape (k,)
+            Records, as places among the members.
+        """
+        of_record = _of_records(self._key, step, places[None])[0]
+        first, chosen = 1, []
+        for layer, shapes in zip(self._layers, self._shapes, strict=True):
+            calls = []
+            for shape in shapes:
+                units = _STEP * torch.arange(first, first + shape.numel())
+                first += shape.numel()
+                kept = _chosen(of_record[:, None] + units, layer.keep)
+                calls.append(kept.view(len(places), *shape))
+            chosen.append((layer, calls))
+        return chosen
+
+
+def _of_records(keys: Tensor, step: int, index: Tensor) -> Tensor:
+    """Return a hash of key, step and record, (M, k)."""
+    of_step = _mixed(keys + _STEP * torch.tensor(step + 1))
+    return _mixed(of_step[:, None] + _STEP * (index + 1))
+
+
+def _chosen(numbers: Tensor, keep: float) -> Tensor:
+    """Return 1 / keep for the share of the numbers whose hash is small, and 0 for the others."""
+    bits = _shifted(_mixed(numbers), 64 - _BITS)
+    kept = torch.lt(bits, round(keep * 2**_BITS)).float()
+    return kept.div_(keep or 1.0)
 
 
 def _mixed(numbers: Tensor) -> Tensor:

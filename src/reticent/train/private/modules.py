@@ -15,8 +15,10 @@ from torch.func import functional_call, grad, vmap
 
 from reticent.errors import InvalidInput
 from reticent.train._trial import made_with
+from reticent.train._vector import chosen_dropout
 from reticent.train.losses import Loss, cross_entropy, loss_of
 from reticent.train.modules import Modules, laid_out, wants_channels_last
+from reticent.train.private.dropout import Chosen, KeyedDropout, dropout_keys
 from reticent.train.private.networks import Follower, randomness_of
 from reticent.train.private.randomness import Randomness
 from reticent.train.private.sums import Column, Outer, Piece, Sum, Whole
@@ -60,7 +62,7 @@ def train_modules_privately(
     Raises
     ------
     InvalidInput
-        If the module or its loss mixes records, as a batch norm does, or draws at random, as dropout does.
+        If the module or its loss mixes records, as a batch norm does, or draws at random elsewhere than in ``nn.Dropout``.
     """
     members = cohort.members()
     modules = []
@@ -68,9 +70,13 @@ def train_modules_privately(
         view = cohort.of(k)
         module, _ = made_with(make, int(seed), view.inputs[:1])
         refuse_mixing(module)
-        _must_answer_alone(module, view, members[k])
         source = randomness_of(recipe, [seed]) if randomness is None else randomness[k]
-        _train_one(module, view, members[k], recipe, source, tell)
+        key = dropout_keys([int(seed)], secret=source.secret)
+        with chosen_dropout(module) as layers:
+            _must_answer_alone(module, view, members[k])
+            record = view.batch(members[k][:1][None])[0][0]
+            dropout = KeyedDropout(module, layers, record, key)
+            _train_one(module, view, members[k], recipe, source, dropout, tell)
         modules.append(module.eval())
     return Modules(
         modules=tuple(modules),
@@ -86,6 +92,7 @@ def _train_one(
     members: Tensor,
     recipe: Private,
     randomness: Randomness,
+    dropout: KeyedDropout,
     tell: Callable[[int], None] | None,
 ) -> None:
     module.train()
@@ -108,7 +115,11 @@ def _train_one(
         totals = [torch.zeros_like(p)[None] for p in parameters]
         for chunk in torch.split(rows, CHUNK) if len(rows) else ():
             x, y = view.batch(chunk[None])
-            pieces = gradients_of_records(module, laid_out(x[0], module), y[0], loss)
+            # A member's place among the members: its masks do not depend on other records of the table.
+            kept = dropout.chosen(done, torch.searchsorted(members, chunk))
+            pieces = gradients_of_records(
+                module, laid_out(x[0], module), y[0], loss, kept
+            )
             sums = follower.sums(pieces, torch.ones(1, len(chunk), dtype=torch.bool))
             for total, part in zip(totals, _flat(sums), strict=True):
                 total.add_(part.formed().view(total.shape))
@@ -145,7 +156,11 @@ def trained_layers(module: nn.Module) -> list[tuple[nn.Module, list[nn.Parameter
 
 
 def gradients_of_records(
-    module: nn.Module, inputs: Tensor, targets: Tensor, loss: Loss = cross_entropy
+    module: nn.Module,
+    inputs: Tensor,
+    targets: Tensor,
+    loss: Loss = cross_entropy,
+    kept: Chosen | None = None,
 ) -> list[list[Piece]]:
     """Return the gradients of the loss of every record, by layer and parameter.
 
@@ -159,15 +174,17 @@ def gradients_of_records(
         Class probabilities of the records.
     loss : callable
         Maps logits and targets to one loss per record, which depends on that record alone.
+    kept : list of (ChosenDropout, list of Tensor), optional
+        What each dropout layer keeps of the records in each of its calls.
     """
-    layers = trained_layers(module)
+    layers, kept = trained_layers(module), kept or []
     if all(
         _can_tap(layer, parameters) for layer, parameters in layers
     ) and not _in_place(module):
-        tapped = _by_taps(module, layers, inputs, targets, loss)
+        tapped = _by_taps(module, layers, inputs, targets, loss, kept)
         if tapped is not None:
             return tapped
-    return _by_vmap(module, layers, inputs, targets, loss)
+    return _by_vmap(module, layers, inputs, targets, loss, kept)
 
 
 def _by_vmap(
@@ -176,6 +193,7 @@ def _by_vmap(
     inputs: Tensor,
     targets: Tensor,
     loss: Loss,
+    kept: Chosen,
 ) -> list[list[Piece]]:
     names = {id(p): name for name, p in module.named_parameters()}
     trained = {names[id(p)]: p.detach() for _, parameters in layers for p in parameters}
@@ -184,12 +202,16 @@ def _by_vmap(
         **{n: b.detach() for n, b in module.named_buffers()},
     }
 
-    def loss_of_record(moving: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+    def loss_of_record(
+        moving: dict[str, Tensor], x: Tensor, y: Tensor, own: list[list[Tensor]]
+    ) -> Tensor:
+        for (layer, _), calls in zip(kept, own, strict=True):
+            layer.choose([call[None] for call in calls])
         logits = functional_call(module, {**moving, **fixed}, (x[None],))
         return loss(logits, y[None])[0]
 
-    gradients = vmap(grad(loss_of_record), in_dims=(None, 0, 0))(
-        trained, inputs, targets
+    gradients = vmap(grad(loss_of_record), in_dims=(None, 0, 0, 0))(
+        trained, inputs, targets, [calls for _, calls in kept]
     )
     return [
         [Whole(gradients=gradients[names[id(p)]][None]) for p in parameters]
@@ -203,6 +225,7 @@ def _by_taps(
     inputs: Tensor,
     targets: Tensor,
     loss: Loss,
+    kept: Chosen,
 ) -> list[list[Piece]] | None:
     """Return the gradients from the layers' inputs and deltas; None unless every layer is called once with one row per record."""
     calls: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {}
@@ -213,6 +236,8 @@ def _by_taps(
         calls.setdefault(layer, []).append((given[0].detach(), output))
         return output
 
+    for dropped, own in kept:
+        dropped.choose(own)
     hooks = [layer.register_forward_hook(tap) for layer, _ in layers]
     try:
         with _frozen(layers), torch.enable_grad():
@@ -337,7 +362,7 @@ def _must_answer_alone(module: nn.Module, view: View, members: Tensor) -> None:
     if not torch.allclose(together, alone, rtol=1e-3, atol=1e-5, equal_nan=True):
         raise InvalidInput(
             f"the module {type(module).__name__} answers differently for three records together than for each alone, so that a bound on one "
-            "record's gradient does not bound its influence; compute the answer for every record from that record alone, without random numbers."
+            "record's gradient does not bound its influence; compute the answer for every record from that record alone, without random numbers other than those of nn.Dropout."
         )
 
 
@@ -350,9 +375,11 @@ def refuse_mixing(module: nn.Module) -> None:
                 f"{what}, which mixes the records of a batch, so that a bound on one record's gradient does not bound its influence; "
                 "use nn.GroupNorm or nn.LayerNorm in its place."
             )
-        if isinstance(layer, nn.modules.dropout._DropoutNd) and layer.p > 0:
+        dropout = isinstance(layer, nn.modules.dropout._DropoutNd)
+        if dropout and type(layer) is not nn.Dropout and layer.p > 0:
             raise InvalidInput(
-                f"{what}, whose random draws for one record depend on the number of other records; leave it out: the noise already regularises."
+                f"{what}, whose random draws for one record depend on the number of other records; use nn.Dropout, which is drawn for each "
+                "record by itself, or leave it out."
             )
         tracks = getattr(layer, "track_running_stats", False)
         if isinstance(layer, nn.modules.instancenorm._InstanceNorm) and tracks:

@@ -10,12 +10,17 @@ bound that the clipping states.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from reticent.errors import InvalidInput
 from reticent.train.engine import (
+    FEW_RECORDS,
+    LARGE,
     Kept,
     Networks,
     backward,
@@ -31,9 +36,9 @@ from reticent.train.private.randomness import (
     SeededRandomness,
     margin,
 )
-from reticent.train.private.sums import Column, Outer, Piece, Sum, clipped_sums
+from reticent.train.private.sums import Piece, Sum, clipped_sums, of_linear
 from reticent.train.recipes import Private, PrivateNetwork
-from reticent.train.stacking import Cohort, Descent, View
+from reticent.train.stacking import Cohort, Descent, View, rotated
 
 __all__ = [
     "Follower",
@@ -52,7 +57,10 @@ def train_privately(
     randomness: Randomness | None = None,
     tell: Callable[[int], None] | None = None,
 ) -> Networks:
-    """Train one private network per mask, all in one pass.
+    """Train one private network per mask, all in one pass, or one by one if they are large and their batches small.
+
+    Batches are drawn by chance, so that several networks in one pass all compute as many columns as the largest batch among
+    them: 31 for an expected batch of 20 and ten networks. The parameters of several large networks also leave the processor's cache.
 
     Parameters
     ----------
@@ -70,49 +78,104 @@ def train_privately(
     tell : callable, optional
         Called after each step with the number of completed steps.
     """
+    cohort.members()  # refuses what does not fit
     view: View = cohort
     basis = None
     if rotate:
         _refuse_rotation(recipe)
-        basis, view = _rotated(view)
-    members = cohort.members()
+        basis, view = rotated(view)
+    seeds = [int(seed) for seed in cohort.seeds]
+    inputs, classes = view.inputs.shape[1], cohort.targets.shape[-1]
+    large = sum(recipe.sizes(inputs, classes)) > LARGE and recipe.batch < FEW_RECORDS
+    alone = large and (randomness is None or len(seeds) == 1)
+    width = 1 if alone else len(seeds)
+    groups = [
+        _train_group(
+            _Group(
+                view=view.of(at) if alone else view,
+                masks=cohort.masks[at : at + width],
+                seeds=seeds[at : at + width],
+                basis=basis,
+                by_record=alone,
+            ),
+            recipe,
+            randomness or randomness_of(recipe, seeds[at : at + width]),
+            tell,
+        )
+        for at in range(0, len(seeds), width)
+    ]
+    return Networks(
+        weights=tuple(
+            torch.cat(layer) for layer in zip(*[w for w, _ in groups], strict=True)
+        ),
+        biases=tuple(
+            torch.cat(layer) for layer in zip(*[b for _, b in groups], strict=True)
+        ),
+        activation=recipe.activation,
+        basis=basis,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Group:
+    """Models that are trained together, and the records as they see them, in a basis if there is one.
+
+    ``by_record`` says how activations are stored, see :func:`reticent.train.engine.forward`.
+    """
+
+    view: View
+    masks: NDArray[np.bool_]
+    seeds: Sequence[int]
+    basis: Tensor | None
+    by_record: bool
+
+    def parameters(self, recipe: PrivateNetwork) -> tuple[list[Tensor], list[Tensor]]:
+        """Return the initial weights and biases of all layers."""
+        generators = [torch.Generator().manual_seed(seed) for seed in self.seeds]
+        inputs = self.view.inputs.shape[1] if self.basis is None else len(self.basis)
+        sizes = [inputs, *recipe.hidden, self.view.targets.shape[-1]]
+        weights, biases = stacked_parameters(sizes, generators, recipe.initial)
+        if self.basis is not None:
+            weights[0] = weights[0] @ self.basis
+        return weights, biases
+
+
+def _train_group(
+    group: _Group,
+    recipe: PrivateNetwork,
+    randomness: Randomness,
+    tell: Callable[[int], None] | None,
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the trained weights and biases of the models of a group."""
+    members = [torch.from_numpy(np.flatnonzero(mask)) for mask in group.masks]
     courses = [recipe.course(len(rows)) for rows in members]
-    generators = [torch.Generator().manual_seed(int(seed)) for seed in cohort.seeds]
-    sizes = [cohort.inputs.shape[1], *recipe.hidden, cohort.targets.shape[-1]]
-    weights, biases = stacked_parameters(sizes, generators)
-    if basis is not None:
-        weights[0] = weights[0] @ basis
+    weights, biases = group.parameters(recipe)
     follower = Follower(
         list(zip(weights, biases, strict=True)), [recipe.l2, 0.0] * len(weights), recipe
     )
-    if randomness is None:
-        randomness = randomness_of(recipe, cohort.seeds)
-    keys = dropout_keys(cohort.seeds, secret=randomness.secret)
+    keys = dropout_keys(group.seeds, secret=randomness.secret)
     # A member's place among the members, so that a model of a pool has the masks that it has alone.
-    places = torch.from_numpy(cohort.masks.cumsum(1) - 1)
-    steps = max(course.steps for course in courses)
+    places = torch.from_numpy(group.masks.cumsum(1) - 1)
     batches = randomness.batches(
         members,
         [course.sampling_rate for course in courses],
-        steps=steps,
+        steps=max(course.steps for course in courses),
         expected=recipe.batch,
     )
-    for done, batch in enumerate(batches):
+    for done, drawn in enumerate(batches):
+        batch = drawn.without_padding() if group.by_record else drawn
         active = None
         if any(course.steps <= done for course in courses):
             active = torch.tensor([done < course.steps for course in courses])
         kept = kept_units(recipe, keys, done, places.gather(1, batch.index))
-        gradients = gradients_of_batch(weights, biases, view, batch, recipe, kept)
+        gradients = gradients_of_batch(
+            weights, biases, group.view, batch, recipe, kept, by_record=group.by_record
+        )
         sums = follower.sums(gradients, batch.present)
         follower.follow([s for layer in sums for s in layer], randomness, active)
         if tell is not None:
             tell(done + 1)
-    return Networks(
-        weights=tuple(weights),
-        biases=tuple(biases),
-        activation=recipe.activation,
-        basis=basis,
-    )
+    return weights, biases
 
 
 def can_rotate(recipe: Private) -> bool:
@@ -127,24 +190,6 @@ def _refuse_rotation(recipe: Private) -> None:
             f"{type(recipe.clipping).__name__} with {type(recipe.optimiser).__name__} works on single elements of gradients, so the inputs "
             "cannot be rotated; use Clip and SGD, or leave rotate out."
         )
-
-
-def _rotated(view: View) -> tuple[Tensor, View]:
-    """Return a basis of the records' span, (d, r), and the view of their coordinates in it."""
-    records = view.inputs
-    if view.centres is not None and view.scales is not None:
-        if bool(
-            (view.centres != view.centres[:1]).any()
-            or (view.scales != view.scales[:1]).any()
-        ):
-            raise InvalidInput(
-                "each model sees the records in its own scale, so there is no common basis; leave rotate out."
-            )
-        records = ((records - view.centres[0]) / view.scales[0]).nan_to_num(0.0)
-    basis, coordinates = torch.linalg.qr(records.double().T)
-    return basis.float(), View(
-        inputs=coordinates.T.float().contiguous(), targets=view.targets
-    )
 
 
 def randomness_of(recipe: Private, seeds: Sequence[int]) -> Randomness:
@@ -193,7 +238,25 @@ class Follower:
         randomness: Randomness,
         active: Tensor | None = None,
     ) -> None:
-        """Release sums with noise, and move all parameters by the released sums."""
+        """Release sums with noise, and move all parameters by the released sums.
+
+        Where nobody sees the released sums, noise and sums are added to the parameters directly.
+        """
+        optimiser = self.recipe.optimiser
+        rate = optimiser.rate / self.recipe.batch
+        if (
+            optimiser.is_plain
+            and active is None
+            and randomness.add_to(
+                self.descent.parameters,
+                [1 - optimiser.rate * decay for decay in self.decays],
+                deviation=rate * self.recipe.noise_multiplier * self.bound,
+            )
+        ):
+            self.descent.begin(active)
+            for parameter, total in zip(self.descent.parameters, sums, strict=True):
+                total.add_to(parameter, -rate)
+            return
         released = randomness.release(
             sums, bound=self.bound, noise_multiplier=self.recipe.noise_multiplier
         )
@@ -225,16 +288,24 @@ def gradients_of_batch(
     batch: Batch,
     recipe: PrivateNetwork,
     kept: Kept | None = None,
+    *,
+    by_record: bool = False,
 ) -> Sequence[Sequence[Piece]]:
     """Return the gradients of every layer's weights and biases for every record of a batch, given what dropout keeps."""
     x, y = view.batch(batch.index)
-    activations = forward(weights, biases, x.transpose(1, 2), recipe.activation, kept)
+    activations = forward(
+        weights,
+        biases,
+        x.transpose(1, 2),
+        recipe.activation,
+        kept,
+        by_record=by_record,
+    )
     delta = torch.softmax(activations.pop(), 1).sub_(y.transpose(1, 2))
     lengths = view.lengths(batch.index)
     return [
-        (
-            Outer(above=above, below=below, lengths=None if layer else lengths),
-            Column(above=above),
+        of_linear(above, below, None if layer else lengths)
+        for layer, above, below in backward(
+            weights, activations, delta, kept, recipe, by_record=by_record
         )
-        for layer, above, below in backward(weights, activations, delta, kept, recipe)
     ][::-1]

@@ -78,6 +78,11 @@ class Batch:
     index: Tensor
     present: Tensor
 
+    def without_padding(self) -> "Batch":
+        """Return the batch with as many places as the largest of its models has records, and at least one."""
+        width = max(1, int(self.present.sum(1).max()))
+        return Batch(index=self.index[:, :width], present=self.present[:, :width])
+
 
 class Randomness(Protocol):
     """The source of batches and noise of a private training."""
@@ -110,6 +115,19 @@ class Randomness(Protocol):
         """
         ...
 
+    def add_to(
+        self,
+        parameters: Sequence[Tensor],
+        keeps: Sequence[float],
+        *,
+        deviation: float,
+    ) -> bool:
+        """Change each parameter in place to ``keep * parameter - deviation * z``, with the same draws z as a release.
+
+        This saves two passes over the memory of large models. False, and nothing changes, if sums must be released instead.
+        """
+        ...
+
 
 class SeededRandomness:
     """Randomness that follows from a seed, separately for each model. It carries no guarantee.
@@ -131,6 +149,8 @@ class SeededRandomness:
             Tensor
         ] = []  # memory of the released sums, reused by each step
         self._ahead: list[Tensor] = []  # noise of later steps
+        self._parameters: Sequence[Tensor] = ()  # to which noise was added last,
+        self._flat: list[list[NDArray[np.float32]]] = []  # and their memory
 
     def batches(
         self,
@@ -162,12 +182,37 @@ class SeededRandomness:
             for total, place in zip(sums, self._places, strict=True)
         ]
 
+    def add_to(
+        self,
+        parameters: Sequence[Tensor],
+        keeps: Sequence[float],
+        *,
+        deviation: float,
+    ) -> bool:
+        """Shrink the parameters and add noise, if that is compiled and the noise is not drawn ahead."""
+        if self._parameters is not parameters:
+            self._parameters, self._flat = parameters, self._memory_of(parameters)
+        for places, keep in zip(self._flat, keeps, strict=False):
+            for place, fill in zip(places, self._fills, strict=True):
+                fill.add(place, keep, -deviation)
+        return bool(self._flat)
+
+    def _memory_of(
+        self, parameters: Sequence[Tensor]
+    ) -> list[list[NDArray[np.float32]]]:
+        """Return the memory of each parameter, by model; nothing if noise cannot be added there."""
+        size = sum(parameter[0].numel() for parameter in parameters)
+        compiled = all(fill.adds for fill in self._fills)
+        contiguous = all(parameter.is_contiguous() for parameter in parameters)
+        if not (compiled and contiguous) or _steps_ahead(size) > 1:
+            return []
+        return [[p.view(-1).numpy() for p in parameter] for parameter in parameters]
+
     def _fill(self) -> None:
         """Fill the places with standard normal draws; for small models, draw several steps ahead."""
         size = sum(place[0].numel() for place in self._places)
-        # The number of steps must not depend on the number of models, so that each model has the same noise in every pool.
-        ahead = DRAWN // size
-        if ahead < 2:
+        ahead = _steps_ahead(size)
+        if ahead == 1:
             for place in self._places:
                 for of_model, fill in zip(place, self._fills, strict=True):
                     fill(of_model)
@@ -247,6 +292,24 @@ class SecretRandomness:
         self._next = deviation, self._thread.submit(draw)
         return noise
 
+    def add_to(
+        self,
+        parameters: Sequence[Tensor],
+        keeps: Sequence[float],
+        *,
+        deviation: float,
+    ) -> bool:
+        """Change nothing: what carries a guarantee is released on a grid, before any parameter follows it."""
+        return False
+
+
+def _steps_ahead(size: int) -> int:
+    """Return for how many steps the noise of a model with this many parameters is drawn at once.
+
+    It must not depend on the number of models, so that each model has the same noise in every pool.
+    """
+    return max(1, DRAWN // size)
+
 
 def _grid(bound: float, parameters: int) -> float:
     """Return a power of two so small that rounding all parameters moves the sum by at most 1e-5 of the bound."""
@@ -263,15 +326,65 @@ def _generator(seed: int, stream: int) -> torch.Generator:
     return torch.Generator().manual_seed(mixed_seed(seed, stream))
 
 
-def normal_filler(seed: int) -> Callable[[Tensor], object]:
-    """Return a function that fills a tensor with a model's next standard normal draws, compiled if the extra is installed."""
+class Filler(Protocol):
+    """The next standard normal draws of one model."""
+
+    def __call__(self, place: Tensor) -> object:
+        """Fill a tensor."""
+        ...
+
+    @property
+    def adds(self) -> bool:
+        """Whether noise can be drawn and added in one pass."""
+        ...
+
+    def add(self, place: NDArray[np.float32], keep: float, spread: float) -> None:
+        """Change an array in place to ``keep * place + spread * z``."""
+        ...
+
+
+class _Drawn:
+    """Draws of PyTorch's generator."""
+
+    adds = False
+
+    def __init__(self, seed: int) -> None:
+        self._generator = _generator(seed, 2)
+
+    def __call__(self, place: Tensor) -> object:
+        return place.normal_(generator=self._generator)
+
+    def add(self, place: NDArray[np.float32], keep: float, spread: float) -> None:
+        drawn = self(torch.empty(len(place)))
+        place *= np.float32(keep)
+        place += np.float32(spread) * np.asarray(drawn)
+
+
+class _Compiled:
+    """Draws of the compiled generator."""
+
+    adds = True
+
+    def __init__(self, seed: int) -> None:
+        from reticent.train.private import compiled
+
+        self._compiled, self._state = compiled, compiled.new_state(mixed_seed(seed, 2))
+
+    def __call__(self, place: Tensor) -> object:
+        return self._compiled.fill_normal(place.view(-1).numpy(), self._state)
+
+    def add(self, place: NDArray[np.float32], keep: float, spread: float) -> None:
+        self._compiled.add_normal(
+            place, self._state, np.float32(keep), np.float32(spread)
+        )
+
+
+def normal_filler(seed: int) -> Filler:
+    """Return what fills a tensor with a model's next standard normal draws, compiled if the extra is installed."""
     try:
-        from reticent.train.private.compiled import fill_normal, new_state
+        return _Compiled(seed)
     except ImportError:
-        generator = _generator(seed, 2)
-        return lambda place: place.normal_(generator=generator)
-    state = new_state(mixed_seed(seed, 2))
-    return lambda place: fill_normal(place.view(-1).numpy(), state)
+        return _Drawn(seed)
 
 
 def _batches(

@@ -12,7 +12,8 @@ The first dimension of all arrays is the models that are trained together; the r
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from types import ModuleType
+from typing import Protocol, TypeGuard
 
 import numpy as np
 import torch
@@ -22,7 +23,7 @@ from torch import Tensor
 from reticent.errors import InvalidInput
 from reticent.train.private.clipping import Clipping, Filter, PerLayer, Scaling
 
-__all__ = ["Column", "Outer", "Piece", "Sum", "Whole", "clipped_sums"]
+__all__ = ["Column", "Outer", "Piece", "Sum", "Whole", "clipped_sums", "of_linear"]
 
 # Number of terms of an odd polynomial, and the argument up to which it approximates tanh with a relative error of 5e-7.
 REACHES = ((2, 0.067), (3, 0.24), (4, 0.48), (5, 0.70), (6, 0.95), (8, 1.36))
@@ -52,6 +53,15 @@ class Sum:
         assert self.left is not None
         assert self.right is not None
         return noise.baddbmm_(self.left, self.right.transpose(1, 2), beta=deviation)
+
+    def add_to(self, parameter: Tensor, factor: float) -> None:
+        """Add ``factor`` times the sum to a parameter, in place."""
+        if self.whole is not None:
+            parameter.add_(self.whole, alpha=factor)
+            return
+        assert self.left is not None
+        assert self.right is not None
+        parameter.baddbmm_(self.left, self.right.transpose(1, 2), alpha=factor)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -114,18 +124,18 @@ class Outer:
         Deltas.
     below : Tensor, (M, in, batch)
         Activations.
-    lengths : Tensor, (M, batch), optional
-        Squared lengths of the activations, if they are already known.
+    lengths, lengths_above : Tensor, (M, batch), optional
+        Squared lengths of the activations and of the deltas, if they are already known.
     """
 
     above: Tensor
     below: Tensor
     lengths: Tensor | None = None
+    lengths_above: Tensor | None = None
 
     def squares(self) -> Tensor:
         """Return the products of the squared lengths of deltas and activations."""
-        below = _squares(self.below) if self.lengths is None else self.lengths
-        return _squares(self.above) * below
+        return _known(self.lengths_above, self.above) * _known(self.lengths, self.below)
 
     def scaled(self, factor: Tensor) -> Sum:
         """Return the sum as a product of scaled deltas and activations."""
@@ -136,13 +146,7 @@ class Outer:
         above, below = self._balanced(inner)
         terms = _terms(above, below)
         if terms is None:
-            return torch.cat(
-                [
-                    torch.tanh(part).square_().sum((2, 3))
-                    for part in _parts(above, below)
-                ],
-                1,
-            )
+            return _tanh_squares(above, below)
         first, second = above.square(), below.square()
         total = torch.zeros_like(inner)
         powers = (first, second)
@@ -156,16 +160,7 @@ class Outer:
         above, below = self._balanced(inner)
         terms = _terms(above, below)
         if terms is None:
-            total = torch.zeros(
-                len(above), above.shape[1], below.shape[1], dtype=above.dtype
-            )
-            at = 0
-            for part in _parts(above, below):
-                width = part.shape[1]
-                share = outer[:, at : at + width]
-                total += torch.einsum("mb,mboi->moi", share, torch.tanh(part))
-                at += width
-            return Sum(whole=total)
+            return Sum(whole=_tanh_products(above, below, outer))
         first, second = above.square(), below.square()
         left, right = above * outer[:, None], below
         lefts, rights = [], []
@@ -205,6 +200,59 @@ def _terms(above: Tensor, below: Tensor) -> int | None:
     return next((terms for terms, reach in REACHES if largest <= reach), None)
 
 
+def _tanh_products(above: Tensor, below: Tensor, outer: Tensor) -> Tensor:
+    """Return the sum over records of ``outer tanh(above below')``, (M, out, in)."""
+    total = torch.zeros(len(above), above.shape[1], below.shape[1], dtype=above.dtype)
+    compiled = _compiled() if above.dtype == torch.float32 else None
+    if compiled is not None:
+        for model, (deltas, inputs, weights) in enumerate(
+            zip(*_by_record(above, below), outer, strict=True)
+        ):
+            compiled.add_tanh_products(
+                deltas, inputs, weights.contiguous().numpy(), total[model].numpy()
+            )
+        return total
+    at = 0
+    for part in _parts(above, below):
+        width = part.shape[1]
+        share = outer[:, at : at + width]
+        total += torch.einsum("mb,mboi->moi", share, torch.tanh(part))
+        at += width
+    return total
+
+
+def _tanh_squares(above: Tensor, below: Tensor) -> Tensor:
+    """Return the squared lengths of ``tanh(above below')``, (M, batch)."""
+    compiled = _compiled() if above.dtype == torch.float32 else None
+    if compiled is not None:
+        squares = torch.empty(above.shape[0], above.shape[2])
+        for own, deltas, inputs in zip(squares, *_by_record(above, below), strict=True):
+            compiled.tanh_squares(deltas, inputs, own.numpy())
+        return squares
+    parts = [torch.tanh(part).square_().sum((2, 3)) for part in _parts(above, below)]
+    return torch.cat(parts, 1)
+
+
+def _by_record(
+    above: Tensor, below: Tensor
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return deltas and activations, (M, batch, ...), each record in one piece of memory."""
+    return (
+        above.transpose(1, 2).contiguous().numpy(),
+        below.transpose(1, 2).contiguous().numpy(),
+    )
+
+
+@functools.cache
+def _compiled() -> ModuleType | None:
+    """Return the compiled loops; None if the extra ``compiled`` is not installed."""
+    try:
+        from reticent.train.private import compiled
+    except ImportError:
+        return None
+    return compiled
+
+
 def _parts(above: Tensor, below: Tensor) -> Iterator[Tensor]:
     """Yield the gradients of a few records at a time, (M, records, out, in)."""
     size = above.shape[0] * above.shape[1] * below.shape[1]
@@ -224,17 +272,20 @@ class Column:
     ----------
     above : Tensor, (M, out, batch)
         Deltas.
+    lengths : Tensor, (M, batch), optional
+        Their squared lengths, if they are already known.
     """
 
     above: Tensor
+    lengths: Tensor | None = None
 
     def squares(self) -> Tensor:
         """Return the squared lengths."""
-        return _squares(self.above)
+        return _known(self.lengths, self.above)
 
     def scaled(self, factor: Tensor) -> Sum:
         """Return the sum, (M, out, 1)."""
-        return Sum(whole=(self.above * factor[:, None]).sum(2, keepdim=True))
+        return Sum(whole=torch.bmm(self.above, factor[:, :, None]))
 
     def bent_squares(self, inner: Tensor) -> Tensor:
         """Return the squared lengths."""
@@ -252,6 +303,25 @@ class Column:
     def stretched(self, factor: Tensor) -> "Column":
         """Return the gradients, each multiplied by its factor."""
         return Column(above=self.above * factor)
+
+
+def of_linear(
+    above: Tensor, below: Tensor, lengths: Tensor | None = None
+) -> tuple[Outer, Column]:
+    """Return the gradients of a linear layer's weights and biases.
+
+    Parameters
+    ----------
+    above, below : Tensor, (M, out, batch) and (M, in, batch)
+        Deltas and activations.
+    lengths : Tensor, (M, batch), optional
+        Squared lengths of the activations, if they are already known.
+    """
+    squares = _squares(above)
+    return (
+        Outer(above=above, below=below, lengths=lengths, lengths_above=squares),
+        Column(above=above, lengths=squares),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -328,7 +398,7 @@ def clipped_sums(
         squares = [torch.where(valid, square, 0.0) for square in squares]
         whole = torch.where(valid, whole, 0.0)
     share = valid * (1.0 - margin)
-    if isinstance(clipping, Scaling):
+    if _scales(clipping):
         factor = share * clipping.factor(whole.sqrt())
         return [[piece.scaled(factor) for piece in layer] for layer in layers]
     if isinstance(clipping, PerLayer):
@@ -342,6 +412,16 @@ def clipped_sums(
     raise InvalidInput(
         f"{type(clipping).__name__} states a bound but not how gradients are clipped; give it a method `factor`, as in Clip."
     )
+
+
+def _scales(clipping: Clipping) -> TypeGuard[Scaling]:
+    """Whether a clipping shortens gradients; looked up once per class, because comparing methods takes as long as a small product."""
+    return _class_scales(type(clipping))
+
+
+@functools.cache
+def _class_scales(kind: type[Clipping]) -> bool:
+    return issubclass(kind, Scaling)
 
 
 def _filtered(
@@ -362,6 +442,11 @@ def _filtered(
         [clipping.completed(piece.bent(inner, outer), outer) for piece in layer]
         for layer in layers
     ]
+
+
+def _known(lengths: Tensor | None, columns: Tensor) -> Tensor:
+    """Return squared lengths that are known, or compute them."""
+    return _squares(columns) if lengths is None else lengths
 
 
 def _squares(columns: Tensor) -> Tensor:

@@ -29,12 +29,13 @@ from reticent.errors import InvalidInput
 from reticent.pool import Side, Trace, Truth
 from reticent.product import Departure
 from reticent.train._trial import made_with
+from reticent.train._vector import replaced_dropout
 from reticent.train.engine import stacked_parameters
 from reticent.train.losses import loss_of
 from reticent.train.modules import laid_out, wants_channels_last
 from reticent.train.private._seen import NoiseOfMany
 from reticent.train.private.clipping import Scaling
-from reticent.train.private.dropout import dropout_keys, kept_units
+from reticent.train.private.dropout import KeyedDropout, dropout_keys, kept_units
 from reticent.train.private.modules import (
     gradients_of_records,
     refuse_mixing,
@@ -412,7 +413,9 @@ class _Networks:
     ) -> None:
         generators = [torch.Generator().manual_seed(int(seed)) for seed in seeds]
         sizes = [view.inputs.shape[1], *recipe.hidden, view.targets.shape[-1]]
-        self._weights, self._biases = stacked_parameters(sizes, generators)
+        self._weights, self._biases = stacked_parameters(
+            sizes, generators, recipe.initial
+        )
         self._view, self._recipe = view, recipe
         self._keys, self._step = dropout_keys(seeds, secret=False), 0
         self._follower = Follower(
@@ -464,6 +467,15 @@ class _Module:
             module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._module, self._view = module, view
         self._loss = loss_of(recipe, view.targets.shape[-1])
+        # A watched module is never released, so its own dropout layers are not put back.
+        dropped = replaced_dropout(module)
+        self._dropout = KeyedDropout(
+            module,
+            dropped,
+            view.batch(torch.zeros(1, 1, dtype=torch.int64))[0][0],
+            dropout_keys([seed], secret=False),
+        )
+        self._step = 0
         layers = trained_layers(module)
         self._follower = Follower(
             [[p.data[None] for p in layer] for _, layer in layers],
@@ -504,10 +516,13 @@ class _Module:
     def _pieces(self, rows: Tensor) -> Sequence[Sequence[Piece]]:
         x, y = self._view.batch(rows[None])
         inputs = laid_out(x[0], self._module)
-        return gradients_of_records(self._module, inputs, y[0], self._loss)
+        # The masks of a record are those of the step, whether it is asked about alone or with others.
+        kept = self._dropout.chosen(self._step, rows)
+        return gradients_of_records(self._module, inputs, y[0], self._loss, kept)
 
     def move(self, released: Tensor) -> None:
         self._follower.move(_parts(self._follower, released))
+        self._step += 1
 
 
 def _sizes(follower: Follower) -> list[int]:
