@@ -9,6 +9,9 @@ QUICK := tests/data tests/policy tests/attack/test_attacks.py tests/cli/test_pla
 	tests/product/test_store.py tests/product/test_network_product.py tests/train/test_models.py tests/train/test_networks.py \
 	tests/pipeline/test_audit.py::test_a_forest_that_overfits_is_refused
 
+# Two processes, each a module at a time: what the tests of a module share is made once. tests/conftest.py puts the long ones first.
+TWICE := -n 2 --dist loadscope --no-loadscope-reorder
+
 # Share of lines, in percent, that the measured tests must reach (tests/conftest.py names them, and why not all). It is the figure of the
 # day it was set, less one point for tests that are skipped where there is no browser. A file whose lines no test runs brings it down.
 FLOOR := 84
@@ -28,15 +31,15 @@ demo: $(VENV)/core  ## audit a built-in table; a refusal (status 1) is the expec
 	$(BIN)/reticent audit --out build/demo; test $$? -eq 1
 
 test: $(VENV)/dev  ## everything but the slow tests, with a coverage figure
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow" --cov --cov-report=term:skip-covered --cov-fail-under=$(FLOOR)
+	$(BIN)/pytest $(TWICE) -m "not slow" --cov --cov-report=term:skip-covered --cov-fail-under=$(FLOOR)
 
 coverage: $(VENV)/dev  ## lines counted in all of them, which takes half as long again; the page is in build/coverage
-	RETICENT_COVERAGE=all $(BIN)/pytest -n 2 --dist worksteal -m "not slow" --cov --cov-report=term:skip-covered --cov-report=html:build/coverage
+	RETICENT_COVERAGE=all $(BIN)/pytest $(TWICE) -m "not slow" --cov --cov-report=term:skip-covered --cov-report=html:build/coverage
 
 # The slow tests of tests/calibration leave what they counted in build/calibration; the page is written from it, also if a test fails.
 test-all: $(VENV)/dev  ## everything, and the page on error rates (docs/reference/calibration.md)
 	rm -rf build/calibration
-	$(BIN)/pytest -n 2 --dist worksteal; status=$$?; $(BIN)/python experiments/calibration/run.py --collect || exit 1; exit $$status
+	$(BIN)/pytest $(TWICE); status=$$?; $(BIN)/python experiments/calibration/run.py --collect || exit 1; exit $$status
 
 calibration: $(VENV)/dev  ## how often statements are wrong: the page on error rates alone; 25 CPU minutes
 	$(BIN)/python experiments/calibration/run.py --workers 2
@@ -47,7 +50,7 @@ $(VENV)-lowest/installed: pyproject.toml constraints-lowest.txt
 	touch $@
 
 test-lowest: $(VENV)-lowest/installed  ## a quick selection on the lowest versions that pyproject.toml allows
-	$(VENV)-lowest/bin/pytest -n 2 --dist worksteal -m "not slow" $(QUICK)
+	$(VENV)-lowest/bin/pytest $(TWICE) -m "not slow" $(QUICK)
 
 # Without torch: a build for the CPU alone is not to be had for every Python where pip looks by default. Tests of networks are skipped.
 $(VENV)-python/installed: pyproject.toml constraints.txt
@@ -57,7 +60,7 @@ $(VENV)-python/installed: pyproject.toml constraints.txt
 
 OTHER ?= python3.13
 test-python: $(VENV)-python/installed  ## the same selection on another Python, OTHER=python3.13
-	$(VENV)-python/bin/pytest -n 2 --dist worksteal -m "not slow" $(QUICK)
+	$(VENV)-python/bin/pytest $(TWICE) -m "not slow" $(QUICK)
 
 check: $(VENV)/dev  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
