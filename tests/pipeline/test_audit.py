@@ -309,6 +309,7 @@ def auc_by_query(dossier):
     return [a.auc.value for a in dossier.evidence.attacks if a.name != "reader"]
 
 
+@pytest.mark.slow
 def test_a_pool_makes_the_outsider_stronger():
     X, y = made(500)
     plain = reticent.audit(RandomForestClassifier(20), X, y, **QUICK)

@@ -86,6 +86,7 @@ def test_the_report_reads_right_and_the_dossier_survives(forest):
 
 
 @pytest.mark.usefixtures("few_trees")
+@pytest.mark.slow
 def test_a_ridge_regression_on_many_records_is_released():
     X, y = made(14_000, noise=3.0)
     dossier = reticent.audit(Ridge(), X, y, pool=4, rounds=1, workers=1)

@@ -159,6 +159,7 @@ def test_differences_between_the_tables_are_findings(world):
     assert any("'person'" in reason for reason in dossier.reasons)
 
 
+@pytest.mark.slow
 def test_people_and_not_rows_are_counted(world):
     def twice(frame, first):
         return pd.concat([frame, frame], ignore_index=True).assign(

@@ -84,11 +84,12 @@ def clopper_pearson(hits: float, trials: float, *, level: float) -> Estimate:
         raise InvalidInput(
             f"{hits} successes in {trials} trials are not a proportion; count them again."
         )
-    miss = (1 - in_open_unit(level, "level")) / 2
+    miss, value = (1 - in_open_unit(level, "level")) / 2, hits / trials
     return Estimate(
-        value=hits / trials,
-        low=lower_limit(float(hits), trials, miss),
-        high=upper_limit(float(hits), trials, miss),
+        value=value,
+        # Rounding may put a limit beyond the value where that is nearly 0 or 1.
+        low=min(value, lower_limit(float(hits), trials, miss)),
+        high=max(value, upper_limit(float(hits), trials, miss)),
         level=level,
         method="Clopper-Pearson",
     )
