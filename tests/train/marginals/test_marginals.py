@@ -211,7 +211,7 @@ def test_an_unpaid_total_is_refuted(total, refuted, seed):
                 )
                 for run in range(runs)
             ]
-        )  # fmt: skip
+        )
         for k, codes in enumerate(tables)
     ]
     assert (separation(*seen) > proven) == refuted
@@ -233,7 +233,7 @@ def test_exact_category_lists_are_refuted(planted, seed, monkeypatch):
         "Nowhere"
         in domain.learned_columns(
             as_table(frame), look, Noise.seeded(seed * 1_000 + run)
-        )[0].values  # fmt: skip
+        )[0].values
         for run in range(20)
     )
     assert named == (20 if planted else 0)  # a false alarm has probability 2e-6
