@@ -32,6 +32,7 @@ MODULES = (
     "reticent.attack.synthetic",
     "reticent.train",
     "reticent.train.private",
+    "reticent.train.marginals",
     "reticent.train.soft",
     "reticent.train.tensors",
     "reticent.pool",

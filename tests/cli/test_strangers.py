@@ -583,6 +583,7 @@ def test_a_hostile_table_is_one_sentence_in_every_command_that_reads_one(
         IDENTIFY,
         ["audit", *TABLE, *TREES[:2], *QUICK],
         ["train", *TABLE, "--belief", "0.9"],
+        ["synthesize", *TABLE, "--epsilon", "3"],
         ["compare", *TABLE, "--models", "4", "--workers", "1", *TREES],
     ):
         check(run(*command, folder=folder), folder)
@@ -599,7 +600,7 @@ def test_a_hostile_table_is_not_the_one_that_was_judged(dossier, folder):
 
 def test_every_command_was_walked():
     """A command that is added must be given hostile files here as well."""
-    walked = {"audit", "plan", "train", "identify", "report", "policy", "verify", "key", "sign", "clean", "compare"}  # fmt: skip
+    walked = {"audit", "plan", "train", "identify", "report", "policy", "verify", "key", "sign", "clean", "compare", "synthesize"}  # fmt: skip
     assert {command.name for command in app.registered_commands} == walked
 
 

@@ -1,6 +1,7 @@
 """What a mechanism guarantees, and which mechanism meets a target: mathematics without data."""
 
 from reticent.account.calibrate import calibrate
+from reticent.account.choice import Choice
 from reticent.account.combined import Composition, Group
 from reticent.account.gaussian import (
     analytic_noise,
@@ -51,6 +52,7 @@ __all__ = [
     "BELIEFS",
     "FALSE_RATES",
     "Budget",
+    "Choice",
     "Composition",
     "Course",
     "Curves",

@@ -22,6 +22,7 @@ from reticent.cli._options import (
     PolicyOptions,
     ReportOptions,
     SignOptions,
+    SynthesizeOptions,
     TrainOptions,
     VerifyOptions,
 )
@@ -130,6 +131,7 @@ def _assembled(options: type[Any], typed: dict[str, Any]) -> Any:
 _command("audit", AuditOptions, "reticent.cli._audit:run")
 _command("plan", PlanOptions, "reticent.cli._plan:run")
 _command("train", TrainOptions, "reticent.cli._train:run")
+_command("synthesize", SynthesizeOptions, "reticent.cli._synthesize:run")
 _command("identify", IdentifyOptions, "reticent.cli._identify:run")
 _command("compare", CompareOptions, "reticent.cli._compare:run")
 _command("clean", CleanOptions, "reticent.cli._clean:run")

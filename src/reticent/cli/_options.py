@@ -21,6 +21,7 @@ __all__ = [
     "ReportOptions",
     "RiskOptions",
     "SignOptions",
+    "SynthesizeOptions",
     "TableOptions",
     "TrainOptions",
     "VerifyOptions",
@@ -358,6 +359,43 @@ class CompareOptions:
     seed: int = option(0, help="For halves, trainings and attacks.", min=0)
     json: bool = option(
         False, "--json", help="Print the comparison as JSON, nothing else."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SynthesizeOptions:
+    """Make a synthetic table with a privacy guarantee, and write it with that guarantee.
+
+    Exit status: 0, or 2 for wrong usage or bad input.
+    """
+
+    subject: TableOptions
+    risk: RiskOptions
+    out: Path = option(
+        Path("synthetic.csv"),
+        help="File for the synthetic table: .csv, .csv.gz or .parquet.",
+    )
+    rows: int | None = option(
+        None, help="Rows to make; by default about as many as TABLE has.", min=20
+    )
+    method: str = option(
+        "auto", help="tree, adaptive, or auto to choose by the size of TABLE."
+    )
+    rows_per_person: int = option(
+        1,
+        help="Rows of each person (--unit) that are used at most; more rows need more noise.",
+        min=1,
+    )
+    domain: Path | None = option(
+        None,
+        help="Values of the columns declared in TOML; else they are learned with noise.",
+    )
+    seeded: bool = option(
+        False, "--seeded", help="Noise from the seed, for experiments: NO GUARANTEE."
+    )
+    seed: int = option(0, help="For the sample, never for secret noise.", min=0)
+    json: bool = option(
+        False, "--json", help="Print the guarantee as JSON, nothing else."
     )
 
 

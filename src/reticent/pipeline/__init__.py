@@ -31,6 +31,13 @@ from reticent.pipeline._plan import (
 from reticent.pipeline._pool import SIZES, forecast, largest_size
 from reticent.pipeline._repair import Repaired, run_repair
 from reticent.pipeline._risk import Risk, relation_of
+from reticent.pipeline._synthesize import (
+    Method,
+    SynthesisPlan,
+    Synthesized,
+    run_synthesis,
+    synthesize,
+)
 from reticent.pipeline._tables import NO_HOLDOUT, GivenTables, TablesAudit, critic_of
 from reticent.pipeline._train import (
     TrainedProduct,
@@ -56,12 +63,15 @@ __all__ = [
     "Dissimilar",
     "GivenTables",
     "LargestGradient",
+    "Method",
     "Mislabelled",
     "Neighbour",
     "OneRunAudit",
     "PerRecord",
     "Repaired",
     "Risk",
+    "SynthesisPlan",
+    "Synthesized",
     "TablesAudit",
     "TrainPlan",
     "TrainedProduct",
@@ -95,7 +105,9 @@ __all__ = [
     "run_comparison",
     "run_identification",
     "run_repair",
+    "run_synthesis",
     "run_training",
+    "synthesize",
     "table_file_digest",
     "table_of",
     "train",

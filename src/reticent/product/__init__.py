@@ -44,7 +44,12 @@ from reticent.product._store import (
     product_content,
     save_product,
 )
-from reticent.product._synthetic import SYNTHETIC_FILE, SyntheticTable, load_synthetic
+from reticent.product._synthetic import (
+    SYNTHETIC_FILE,
+    SyntheticTable,
+    load_synthetic,
+    write_synthetic,
+)
 from reticent.product.clean import (
     AnswerChange,
     Cleaned,
@@ -111,4 +116,5 @@ __all__ = [
     "save_product",
     "table_digest",
     "versions",
+    "write_synthetic",
 ]

@@ -24,6 +24,7 @@ __all__ = [
     "table_digest",
     "versions",
     "write_notes",
+    "write_notes_file",
 ]
 
 PROVENANCE_FILE = "provenance.json"
@@ -144,12 +145,17 @@ class Notes:
 
 def write_notes(folder: Path, notes: Notes) -> None:
     """Write the file that lies beside a saved product, readable by its owner alone."""
+    write_notes_file(folder / PROVENANCE_FILE, notes)
+
+
+def write_notes_file(file: Path, notes: Notes) -> None:
+    """Write what there is to say about a product to a file of any name, readable by its owner alone."""
     content = {
         **encode(notes.provenance),
         "quantity": notes.quantity,
         "learned": list(notes.learned),
     }
-    write_text(folder / PROVENANCE_FILE, write_json(content), mode=0o600)
+    write_text(file, write_json(content), mode=0o600)
 
 
 def read_provenance(path: Path | str) -> Provenance:

@@ -12,11 +12,17 @@ from numpy.typing import NDArray
 
 from reticent.data import MISSING, read_frame
 from reticent.errors import InvalidPredictions, InvalidTable, OutputRefused
-from reticent.product._provenance import PROVENANCE_FILE, Provenance, read_notes
+from reticent.product._provenance import (
+    PROVENANCE_FILE,
+    Notes,
+    Provenance,
+    read_notes,
+    write_notes_file,
+)
 from reticent.product.internals import Internals
 from reticent.run import Content, content_of
 
-__all__ = ["SYNTHETIC_FILE", "SyntheticTable", "load_synthetic"]
+__all__ = ["SYNTHETIC_FILE", "SyntheticTable", "load_synthetic", "write_synthetic"]
 
 SYNTHETIC_FILE = "synthetic.parquet"
 FEWEST_ROWS = (
@@ -146,9 +152,40 @@ def load_synthetic(path: Path | str) -> SyntheticTable:
     path = Path(path)
     file = path / SYNTHETIC_FILE if path.is_dir() else path
     frame, _ = read_frame(file, missing=MISSING)
-    notes = read_notes(file.parent / PROVENANCE_FILE) if path.is_dir() else None
+    beside = file.parent / PROVENANCE_FILE if path.is_dir() else _side_file(file)
     table = SyntheticTable(frame)
-    return table if notes is None else replace(table, provenance=notes.provenance)
+    return replace(table, provenance=read_notes(beside).provenance)
+
+
+def write_synthetic(table: SyntheticTable, file: Path) -> None:
+    """Write a synthetic table to a CSV or Parquet file, and its provenance with the guarantee to a file beside it.
+
+    Parameters
+    ----------
+    table : SyntheticTable
+        The table.
+    file : Path
+        Named ``.csv``, ``.csv.gz`` or ``.parquet``; the other file has ``.provenance.json`` behind that name.
+
+    Raises
+    ------
+    OutputRefused
+        If it cannot be written.
+    """
+    try:
+        if file.suffix == ".parquet":
+            table.save(file)
+        else:
+            table.frame.to_csv(file, index=False)
+    except OSError as error:
+        raise OutputRefused(
+            f"the synthetic table cannot be written to {file} ({error.strerror or error}); choose another place."
+        ) from error
+    write_notes_file(_side_file(file), Notes(provenance=table.provenance))
+
+
+def _side_file(file: Path) -> Path:
+    return file.with_name(f"{file.name}.{PROVENANCE_FILE}")
 
 
 def _row_hashes(frame: pd.DataFrame) -> NDArray[np.uint64]:

@@ -31,7 +31,12 @@ from reticent.report.signature import is_signed_by, make_keys, sign
 from reticent.report.summary import aside_warning, insider_warning, summarise
 from reticent.report.svg import Axis, Plot
 from reticent.report.text import print_report, render_short, render_text
-from reticent.report.train_text import TrainingSummary, print_training
+from reticent.report.train_text import (
+    SynthesisSummary,
+    TrainingSummary,
+    print_synthesis,
+    print_training,
+)
 from reticent.report.words import epsilon_words
 
 __all__ = [
@@ -49,6 +54,7 @@ __all__ = [
     "Plot",
     "Screen",
     "Section",
+    "SynthesisSummary",
     "Terminal",
     "TrainingSummary",
     "access_of",
@@ -67,6 +73,7 @@ __all__ = [
     "print_identification",
     "print_plan",
     "print_report",
+    "print_synthesis",
     "print_training",
     "read_comparison",
     "read_identification",

@@ -14,7 +14,7 @@ from reticent.report._terminal import paragraph
 from reticent.report.sections.guarantee import guarantee_rows, guarantee_sentence
 from reticent.report.words import percent
 
-__all__ = ["TrainingSummary", "print_training"]
+__all__ = ["SynthesisSummary", "TrainingSummary", "print_synthesis", "print_training"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +52,66 @@ class TrainingSummary:
     warnings: tuple[str, ...]
     folder: str
     audit: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SynthesisSummary:
+    """What there is to say about a synthetic table.
+
+    Parameters
+    ----------
+    subject : str
+        What the real table is called.
+    rows, columns : int
+        Of the synthetic table; how many rows the real one has is not said.
+    target : str
+        The risk that was accepted, in words.
+    guarantee : Guarantee
+        What holds for everybody in the real table.
+    warnings : tuple of str
+        What users should know about the table.
+    file : str
+        Where it was written.
+    audit : str
+        The command that audits it.
+    """
+
+    subject: str
+    rows: int
+    columns: int
+    target: str
+    guarantee: Guarantee
+    warnings: tuple[str, ...]
+    file: str
+    audit: str
+
+
+def print_synthesis(summary: SynthesisSummary, console: Console) -> None:
+    """Print what was made, what it guarantees, and what to do next."""
+    holds = summary.guarantee.holds
+
+    def say(text: str, style: str = "") -> None:
+        console.print(paragraph(text, style=style))
+
+    console.print()
+    head = "Made with a guarantee" if holds else "Made without a guarantee"
+    console.print(
+        Text(head, style="bold" if holds else "bold red").append(
+            f"  like {summary.subject}: {summary.rows:,} rows, {summary.columns} columns",
+            style="not bold dim",
+        )
+    )
+    console.print()
+    say(f"Asked for: {summary.target}.")
+    _print_guarantee(summary.guarantee, console, say)
+    console.print()
+    for warning in summary.warnings:
+        say(f"Note: {warning}", "yellow")
+    say(
+        "The guarantee covers the file alone. Choosing among several synthetic tables by how well they fit the records spends privacy that it does not count."
+    )
+    console.print(Text(f"  Synthetic table: {summary.file}"), soft_wrap=True)
+    console.print(Text(f"  Put it to the test: {summary.audit}"), soft_wrap=True)
 
 
 def print_training(summary: TrainingSummary, console: Console) -> None:

@@ -8,6 +8,7 @@ from reticent.train.adversarial import AdversarialNetwork
 from reticent.train.generators import Generator, parse_generator
 from reticent.train.judges import JUDGES, CodedRows, judge_scores
 from reticent.train.many import train_many
+from reticent.train.marginals import MarginalGenerator, size_class
 from reticent.train.models import EstimatorTrainer, standard_preprocessing
 from reticent.train.networks import (
     ModuleTrainer,
@@ -78,6 +79,7 @@ __all__ = [
     "EstimatorTrainer",
     "Generator",
     "LabelSmoothing",
+    "MarginalGenerator",
     "Module",
     "ModuleTrainer",
     "Network",
@@ -114,6 +116,7 @@ __all__ = [
     "release_coordinates",
     "release_numbers",
     "remedies_of_parameters",
+    "size_class",
     "spell",
     "spent",
     "standard_preprocessing",

@@ -1,0 +1,307 @@
+r"""The cells of every column: declared by the owner, or learned with noise, never read off the records.
+
+The ranges of numbers are learned in two looks, each a histogram with noise: first powers of the square root of two, which
+say where the numbers lie; then finer pieces of that range, which say where to put the cells. Categories are
+listed if their noisy count exceeds a threshold that a category of one single person passes with a stated, tiny probability
+(Korolova et al., WWW 2009), which is part of the guarantee.
+"""
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from reticent.data import ColumnKind, Table
+from reticent.errors import InvalidInput
+from reticent.train.marginals.columns import Categories, Column, Numbers
+from reticent.train.marginals.noise import Noise
+
+__all__ = ["Look", "declared_columns", "learned_columns", "looks"]
+
+HALF_OCTAVES = range(-40, 81)  # from 1e-6 to 1e12, in powers of the root of two
+MOST_VALUES = 256  # whole numbers with a cell each; more would drown in the noise
+FINE = 64  # cells of a column otherwise: several for each bin of a pair of columns
+# Counts below so many standard deviations count as noise: an empty cell exceeds it once in 30,000.
+HEARD = 4.0
+CLOSER = 4.0  # the second look replaces the range only if it is so many times narrower
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """With how much noise columns are learned.
+
+    Parameters
+    ----------
+    deviation : float
+        Standard deviation of the noise on each count.
+    failure : float
+        Probability that a category of a single person is listed.
+    rows_per_person : int
+        The most rows of one person.
+    """
+
+    deviation: float
+    failure: float
+    rows_per_person: int = 1
+
+
+def looks(table: Table) -> int:
+    """Return how many histograms learning the columns of a table takes: the square of their joint L2 sensitivity."""
+    each = {ColumnKind.NUMERIC: 2, ColumnKind.CATEGORICAL: 1}
+    return sum(
+        0 if _is_truth(kind, table.features[name]) else each[kind]
+        for name, kind in table.schema.columns.items()
+    )
+
+
+def learned_columns(table: Table, look: Look, noise: Noise) -> tuple[Column, ...]:
+    """Learn the cells of all columns from noisy histograms.
+
+    Raises
+    ------
+    InvalidInput
+        If nothing of a column is heard through the noise.
+    """
+    names = table.schema.names(ColumnKind.CATEGORICAL)
+    # One person may have a category of their own in each of their rows and in each column.
+    each = look.failure / max(len(names) * look.rows_per_person, 1)
+    threshold = look.rows_per_person + look.deviation * float(-ndtri(each))
+    columns: list[Column] = []
+    for name, kind in table.schema.columns.items():
+        values = table.features[name]
+        if _is_truth(kind, values):
+            columns.append(_truth(name))
+        elif kind == ColumnKind.NUMERIC:
+            columns.append(_learned_numbers(name, values, look.deviation, noise))
+        else:
+            columns.append(
+                _learned_categories(name, values, (look.deviation, threshold), noise)
+            )
+    return tuple(columns)
+
+
+def _truth(name: str) -> Column:
+    return Numbers(name=name, low=(0.0, 1.0), high=(0.0, 1.0), whole=True)
+
+
+def _learned_categories(
+    name: str,
+    values: "pd.Series[Any]",
+    limits: tuple[float, float],
+    noise: Noise,
+) -> Column:
+    deviation, threshold = limits
+    names, counts = np.unique(
+        values.dropna().to_numpy(dtype=object).astype(str), return_counts=True
+    )
+    noisy = noise.on_counts(counts.astype(np.int64), deviation)
+    listed = tuple(str(text) for text in names[noisy > threshold])
+    if not listed:
+        raise InvalidInput(
+            f"no value of the column {name!r} is frequent enough to be heard through the noise, because it holds free text, names or numbers of "
+            f"people, is empty, or the budget is too small for the table; leave it out with --drop, or declare its values with --domain."
+        )
+    return Categories(name=name, values=listed)
+
+
+def _learned_numbers(
+    name: str, values: "pd.Series[Any]", deviation: float, noise: Noise
+) -> Column:
+    numbers = values.to_numpy(dtype=np.float64)
+    present = numbers[~np.isnan(numbers)]
+    whole = _is_whole(present)
+    powers = 2.0 ** (np.arange(HALF_OCTAVES.start, HALF_OCTAVES.stop) / 2)
+    coarse = _number_column(name, np.concatenate([-powers[::-1], [0.0], powers]), whole)
+    noisy = _noisy(coarse, present, deviation, noise)
+    heard = np.flatnonzero(noisy >= HEARD * deviation)
+    if not len(heard):
+        raise InvalidInput(
+            f"no value of the column {name!r} is heard through the noise, because it is empty or the budget is too small for the table; leave it "
+            "out with --drop, or declare its range with --domain."
+        )
+    # One more cell on either side, for tails that are too thin to be heard; numbers that begin at 0 have none below.
+    first = max(int(heard[0]) - (coarse.low[heard[0]] != 0), 0)
+    last = min(int(heard[-1]) + 1, len(noisy) - 1)
+    split = max(1, FINE // (last - first + 1))
+    pieces = [
+        edge
+        for a, b in zip(
+            coarse.low[first : last + 1], coarse.high[first : last + 1], strict=True
+        )
+        for edge in np.linspace(a, b, split if b > a else 1, endpoint=False)
+    ]
+    closer = _number_column(name, np.unique([*pieces, coarse.high[last]]), whole)
+    noisy = _noisy(closer, present, deviation, noise)
+    return _cells(name, closer, noisy, (whole, deviation))
+
+
+def _noisy(
+    column: Numbers, present: NDArray[np.float64], deviation: float, noise: Noise
+) -> NDArray[np.float64]:
+    """Return noisy counts of the intervals of a column."""
+    cells = column.code(pd.Series(present, dtype=np.float64))
+    counts = np.bincount(cells, minlength=column.cells).astype(np.int64)
+    return noise.on_counts(counts, deviation)[:-1]
+
+
+def _is_whole(present: NDArray[np.float64]) -> bool:
+    return bool((present == np.floor(present)).all())
+
+
+def _is_truth(kind: ColumnKind, values: "pd.Series[Any]") -> bool:
+    """Whether a column holds nothing but 0 and 1, which is part of its kind and taken as public as that is."""
+    if kind != ColumnKind.NUMERIC:
+        return kind == ColumnKind.BOOLEAN
+    return bool(values.notna().any()) and bool(values.dropna().isin([0.0, 1.0]).all())
+
+
+def _cells(
+    name: str,
+    pieces: Numbers,
+    noisy: NDArray[np.float64],
+    known: tuple[bool, float],
+) -> Numbers:
+    """Return cells of about equal counts, given pieces of the range and their noisy counts."""
+    whole, deviation = known
+    low, high = np.array(pieces.low), np.array(pieces.high)
+    first, last = _filled(noisy, deviation)
+    if (high[-1] - low[0]) > CLOSER * (high[last] - low[first]):
+        low, high, noisy = (part[first : last + 1] for part in (low, high, noisy))
+    bottom, top = float(low[0]), float(high[-1])
+    if whole and top - bottom <= MOST_VALUES:
+        return _each_value(name, math.ceil(bottom), math.ceil(top))
+    shares = np.maximum(noisy, 0) / max(np.maximum(noisy, 0).sum(), 1.0)
+    edges = [
+        edge
+        for a, b, share in zip(low, high, shares, strict=True)
+        for edge in np.linspace(a, b, 1 + round(FINE * share), endpoint=False)
+    ] + [top]
+    return _number_column(name, np.unique(edges), whole)
+
+
+def _filled(noisy: NDArray[np.float64], deviation: float) -> tuple[int, int]:
+    """Return the first and the last piece before and after which nothing is heard."""
+
+    def silent(counts: NDArray[np.float64]) -> int:
+        sums = np.cumsum(counts)
+        loud = sums > HEARD * deviation * np.sqrt(np.arange(1, len(sums) + 1))
+        return int(np.argmax(loud)) if loud.any() else 0
+
+    first, last = silent(noisy), len(noisy) - 1 - silent(noisy[::-1])
+    return (first, last) if first <= last else (0, len(noisy) - 1)
+
+
+def _each_value(name: str, bottom: int, top: int) -> Numbers:
+    low = tuple(float(v) for v in range(bottom, max(top, bottom + 1)))
+    return Numbers(name=name, low=low, high=tuple(v + 1 for v in low), whole=True)
+
+
+def _number_column(name: str, edges: NDArray[np.float64], whole: bool) -> Numbers:
+    if whole:
+        # Away from 0 in both directions, so that negative cells mirror positive ones.
+        edges = np.unique(np.where(edges > 0, np.ceil(edges), np.floor(edges)))
+        # 0 alone, then the numbers from 1 on.
+        if edges[0] <= 0 < edges[-1]:
+            edges = np.unique(np.append(edges, [0.0, 1.0]))
+        return Numbers(
+            name=name, low=tuple(edges[:-1]), high=tuple(edges[1:]), whole=True
+        )
+    return Numbers(name=name, whole=False, **_with_spike(edges))
+
+
+def _with_spike(edges: NDArray[np.float64]) -> dict[str, tuple[float, ...]]:
+    """Return the ends of intervals, with one for 0 alone if 0 is among the edges or between them."""
+    low, high = list(map(float, edges[:-1])), list(map(float, edges[1:]))
+    if edges[0] <= 0 <= edges[-1]:
+        inner = np.unique(np.append(edges, 0.0))
+        at = int(np.searchsorted(inner, 0.0))
+        low = [*map(float, inner[:at]), 0.0, *map(float, inner[at:-1])]
+        high = [*map(float, inner[1 : at + 1]), 0.0, *map(float, inner[at + 1 :])]
+    return {"low": tuple(low), "high": tuple(high)}
+
+
+def declared_columns(path: Path | str, table: Table) -> tuple[Column, ...]:
+    """Read the values of all columns from TOML: ``[numbers]`` with lowest and highest values, ``[categories]`` with names.
+
+    Parameters
+    ----------
+    path : path
+        The file. Columns of truth values need not be declared.
+    table : Table
+        The table, of whose records nothing is used but whether a column holds whole numbers.
+
+    Raises
+    ------
+    InvalidInput
+        If the file cannot be read or does not fit the columns.
+    """
+    path = Path(path)
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput(
+            f"the domain {path} cannot be read ({error}); write it as TOML with tables [numbers] and [categories]."
+        ) from error
+    unknown = set(content) - {"numbers", "categories"}
+    if unknown:
+        raise InvalidInput(
+            f"the domain {path} has the unknown key {min(unknown)!r}; it has two tables, [numbers] and [categories]."
+        )
+    numbers, categories = content.get("numbers", {}), content.get("categories", {})
+    if not isinstance(numbers, Mapping) or not isinstance(categories, Mapping):
+        raise InvalidInput(
+            f"the domain {path} needs tables, [numbers] and [categories], with one line per column."
+        )
+    kinds = table.schema.columns
+    for name in {*numbers, *categories} - set(kinds):
+        raise InvalidInput(
+            f"the domain {path} declares the column {name!r}, which the table does not have; correct its name."
+        )
+    columns: list[Column] = []
+    for name, kind in kinds.items():
+        if name not in numbers and _is_truth(kind, table.features[name]):
+            columns.append(_truth(name))
+        elif kind == ColumnKind.NUMERIC:
+            columns.append(
+                _declared_numbers(path, numbers.get(name), table.features[name])
+            )
+        else:
+            columns.append(_declared_categories(path, name, categories.get(name)))
+    return tuple(columns)
+
+
+def _declared_numbers(path: Path, pair: Any, values: "pd.Series[Any]") -> Column:
+    name = str(values.name)
+    try:
+        bottom, top = (float(x) for x in pair)
+        fits = math.isfinite(bottom) and math.isfinite(top) and bottom < top
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise InvalidInput(
+            f"the domain {path} declares {pair!r} for the column {name!r}, but looking at its values would void the guarantee; write its lowest "
+            "and highest value under [numbers], such as [0, 100]."
+        )
+    present = values.dropna().to_numpy(dtype=np.float64)
+    whole = _is_whole(present)
+    if whole and top - bottom < MOST_VALUES:
+        return _each_value(name, math.ceil(bottom), math.floor(top) + 1)
+    edges = np.linspace(bottom, top + (1 if whole else 0), FINE + 1)
+    return _number_column(name, edges, whole)
+
+
+def _declared_categories(path: Path, name: str, known: Any) -> Column:
+    if not isinstance(known, list) or not known:
+        raise InvalidInput(
+            f"the domain {path} declares {known!r} for the column {name!r}, but looking at its values would void the guarantee; list its names "
+            'under [categories], such as ["no", "yes"].'
+        )
+    return Categories(name=name, values=tuple(sorted({str(value) for value in known})))

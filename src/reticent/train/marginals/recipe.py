@@ -1,0 +1,391 @@
+"""The recipe of a marginal generator, as a trainer whose product is a synthetic table."""
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from reticent.account import (
+    Guarantee,
+    Relation,
+    Target,
+    Terms,
+    calibrate,
+    trade_off,
+)
+from reticent.data import Table
+from reticent.errors import InvalidInput
+from reticent.product import Provenance, SyntheticTable, versions
+from reticent.run import Content, content_of, stream
+from reticent.train._plain import PlainTrainer
+from reticent.train.marginals.adaptive import Spending, fit_adaptive
+from reticent.train.marginals.budget import Budget, Method
+from reticent.train.marginals.columns import Column
+from reticent.train.marginals.domain import (
+    Look,
+    declared_columns,
+    learned_columns,
+    looks,
+)
+from reticent.train.marginals.histograms import (
+    Histograms,
+    binned,
+    noisy_histograms,
+    number_of_bins,
+)
+from reticent.train.marginals.junction import Measured
+from reticent.train.marginals.noise import Noise
+from reticent.train.marginals.pairs import Binned
+from reticent.train.marginals.sampling import decoded, rows_in_cells
+from reticent.train.marginals.tree import fit_tree
+
+__all__ = ["MarginalGenerator", "size_class"]
+
+Array = NDArray[np.float64]
+# Above so many rows pairs are chosen adaptively, below a tree is better. A power of ten, because only the power of ten of the rows is public.
+LARGE = 10_000
+SCARCITY: dict[Method, float] = {"tree": 2.0, "adaptive": 4.0}
+FEWEST_ROWS = 100  # below, no budget that protects anybody leaves anything
+MOST_ROWS = 10**9
+
+
+def size_class(rows: int) -> int:
+    """Return the next power of ten, which is all that is taken as public about the number of rows.
+
+    Examples
+    --------
+    >>> size_class(2500), size_class(10_000), size_class(10_001)
+    (10000, 10000, 100000)
+    """
+    return int(10 ** math.ceil(math.log10(max(rows, 1))))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarginalGenerator(PlainTrainer):
+    """Make a synthetic table from noisy counts of columns and of pairs of columns.
+
+    Parameters
+    ----------
+    method : str
+        ``"tree"``: every column depends on one other, for up to 10,000 rows; ``"adaptive"``: pairs are chosen where the current model is
+        worst; ``"auto"``: by the power of ten of the number of rows.
+    target : str, optional
+        The column that models will predict: pairs with it count four times as much when pairs are chosen.
+    noise_multiplier : float
+        Scale of all noise; :meth:`keeping` finds it for a target.
+    failure : float
+        Probability that a category which a single person has is listed; it is part of the guarantee. Not used with a declared domain.
+    domain : str, optional
+        File that declares the values of the columns; by default they are learned with a tenth of the budget.
+    rows : int, optional
+        Rows to make; by default the noisy number of records.
+    rows_per_person : int
+        The most rows that one person has in the table; larger persons are refused.
+    noise : str
+        ``"secret"`` for a table that may be released; ``"seeded"`` for experiments, which carries no guarantee.
+
+    Examples
+    --------
+    >>> from reticent.data import builtin_table
+    >>> generator = MarginalGenerator(noise_multiplier=0.5, noise="seeded")
+    >>> made = generator.train(builtin_table(), seed=0)
+    >>> list(made.frame.columns) == list(builtin_table().features.columns)
+    True
+    """
+
+    method: Literal["auto", "tree", "adaptive"] = "auto"
+    target: str | None = None
+    noise_multiplier: float = 1.0
+    failure: float = 1e-8
+    domain: str | None = None
+    rows: int | None = None
+    rows_per_person: int = 1
+    noise: Literal["secret", "seeded"] = "secret"
+
+    def __post_init__(self) -> None:
+        if self.method not in ("auto", "tree", "adaptive"):
+            raise InvalidInput(
+                f"the method {self.method!r} is not known; use auto, tree or adaptive."
+            )
+        if self.noise not in ("secret", "seeded"):
+            raise InvalidInput(
+                f"the noise {self.noise!r} is not known; use secret for a table that may be released, or seeded."
+            )
+        if not (self.noise_multiplier > 0 and math.isfinite(self.noise_multiplier)):
+            raise InvalidInput(
+                f"noise_multiplier must be positive and finite, got {self.noise_multiplier}; without noise there is no guarantee."
+            )
+        if not 0 < self.failure < 1:
+            raise InvalidInput(f"failure must lie inside (0, 1), got {self.failure}.")
+        if self.rows is not None and not 20 <= self.rows <= MOST_ROWS:
+            raise InvalidInput(
+                f"rows must be between 20 and {MOST_ROWS:,}, got {self.rows}."
+            )
+        if self.rows_per_person < 1:
+            raise InvalidInput(
+                f"rows_per_person must be at least 1, got {self.rows_per_person}."
+            )
+
+    @property
+    def recipe(self) -> str:  # type: ignore[override]
+        """The call that makes this recipe again."""
+        usual = type(self)()
+        given = ", ".join(
+            f"{name}={value!r}"
+            for name, value in vars(self).items()
+            if value != getattr(usual, name)
+        )
+        return f"reticent.MarginalGenerator({given})"
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the same table and seed give the same product again: not with secret noise."""
+        return self.noise == "seeded"
+
+    def content(self) -> Content:
+        """Return all parameters, and what the declared domain says."""
+        parts = [str(value) for pair in sorted(vars(self).items()) for value in pair]
+        if self.domain is not None:
+            parts.append(Path(self.domain).read_text(encoding="utf-8"))
+        return content_of("marginal generator", *parts)
+
+    def as_shadow(self) -> "MarginalGenerator":
+        """Return the same recipe with seeded noise, for tables that are never released."""
+        return replace(self, noise="seeded")
+
+    def budget(self, table: Table) -> Budget:
+        """Return the noise of every part for a table; of its records only the power of ten of their number is used."""
+        method: Method = "tree"
+        if self.method == "adaptive" or (
+            self.method == "auto" and size_class(len(table)) > LARGE
+        ):
+            method = "adaptive"
+        return Budget(
+            noise_multiplier=self.noise_multiplier,
+            method=method,
+            columns=len(table.schema.columns),
+            looks=0 if self.domain is not None else looks(table),
+            failure=self.failure,
+            rows_per_person=self.rows_per_person,
+        )
+
+    def keeping(
+        self, target: Target, table: Table, *, delta: float, relation: Relation
+    ) -> "MarginalGenerator":
+        """Return the recipe with the least noise that meets a target.
+
+        Parameters
+        ----------
+        target : Target
+            What must hold for every person.
+        table : Table
+            The table, of which columns and the power of ten of the rows are used.
+        delta : float
+            A hundredth of it is the probability that a category of a single person is listed.
+        relation : Relation
+            When two tables are neighbours.
+        """
+        recipe = replace(self, failure=delta / 100)
+
+        def mechanism(noise: float) -> object:
+            return replace(recipe, noise_multiplier=noise).budget(table).mechanism(relation)  # fmt: skip
+
+        try:
+            noise = calibrate(target, mechanism)  # type: ignore[arg-type]
+        except InvalidInput as error:
+            raise InvalidInput(
+                f"{target.words} leaves nothing of a table with {len(table.schema.columns)} columns but noise; ask for less protection, or leave columns "
+                "out with --drop."
+            ) from error
+        return replace(recipe, noise_multiplier=noise)
+
+    def guarantee_on(self, table: Table, terms: Terms) -> Guarantee:
+        """Return what holds for every person of a table, in the given terms."""
+        budget = self.budget(table)
+        curve = trade_off(budget.mechanism(terms.relation))
+        caveats: tuple[str, ...] = ()
+        if self.noise == "seeded":
+            caveats = (
+                "the noise came from a seed, so whoever knows the seed can subtract it",
+            )
+        public = [
+            f"that the table has at most {size_class(len(table)):,} rows and more than a tenth of that",
+            "names and kinds of the columns, and which hold only 0 and 1, whole numbers or dates",
+            "the settings, as long as they were not chosen by looking at these records",
+            "the versions of the libraries",
+            "a keyed digest of the table, which says nothing without the owner's key",
+        ]
+        if self.domain is not None:
+            public.append("the declared values of the columns")
+        if self.rows is not None:
+            public.append("the number of rows that were asked for")
+        if self.rows_per_person > 1:
+            public.append(
+                f"that no person has more than {self.rows_per_person} rows, or that further rows were left out"
+            )
+        return Guarantee(
+            mechanism=_words(budget),
+            holds=self.noise == "secret",
+            relation=terms.relation.value,
+            epsilon=curve.epsilon(terms.delta),
+            delta=terms.delta,
+            noise_multiplier=self.noise_multiplier,
+            sampling_rate=1.0,
+            steps=1 + 2 * budget.choices + bool(budget.looks),
+            advantage=curve.advantage,
+            belief=curve.belief(terms.delta, prior=terms.prior),
+            prior=terms.prior,
+            tpr=curve.tpr(terms.fpr),
+            fpr=terms.fpr,
+            caveats=caveats,
+            public=tuple(public),
+        )
+
+    def train(self, table: Table, *, seed: int) -> SyntheticTable:
+        """Return a synthetic table with the columns of the features.
+
+        Parameters
+        ----------
+        table : Table
+            The records; only their features are used.
+        seed : int
+            Of the sample, and of the noise only if the recipe says so.
+
+        Raises
+        ------
+        InvalidInput
+            If there are too few records, or the noise hides them.
+        """
+        self._must_fit(table)
+        noise = Noise.secret() if self.noise == "secret" else Noise.seeded(seed)
+        rng = stream(seed, "sample of marginals")
+        budget = self.budget(table)
+        columns = self._columns(table, budget, noise)
+        codes = np.stack([c.code(table.features[c.name]) for c in columns], axis=1)
+        single = noisy_histograms(codes, columns, budget.histogram_deviation, noise)
+        rows = round(single.total) if self.rows is None else self.rows
+        frame = _made(columns, codes, single, budget, (noise, rng), (rows, self.target))
+        return SyntheticTable(
+            frame,
+            provenance=Provenance(recipe=self.recipe, versions=versions()),
+            warnings=_warnings(columns, single),
+        )
+
+    def _must_fit(self, table: Table) -> None:
+        if len(table) < FEWEST_ROWS:
+            raise InvalidInput(
+                f"the table has fewer than {FEWEST_ROWS} rows, of which no synthetic table can be made that protects them; bring more."
+            )
+        if self.target is not None and self.target not in table.features.columns:
+            raise InvalidInput(
+                f"there is no column {self.target!r} to use as target; the columns are {', '.join(list(table.features.columns)[:10])}."
+            )
+        _, counts = np.unique(table.units, return_counts=True)
+        if counts.max() > self.rows_per_person:
+            raise InvalidInput(
+                f"some people have more than {self.rows_per_person} rows, so that the noise would not protect them; say with --rows-per-person how many "
+                "rows of each are used at most, which the noise then covers."
+            )
+
+    def _columns(
+        self, table: Table, budget: Budget, noise: Noise
+    ) -> tuple[Column, ...]:
+        if self.domain is not None:
+            return declared_columns(self.domain, table)
+        if not budget.looks:  # truth values alone
+            return learned_columns(table, Look(deviation=1.0, failure=0.5), noise)
+        look = Look(
+            deviation=budget.learning_deviation,
+            failure=self.failure,
+            rows_per_person=self.rows_per_person,
+        )
+        return learned_columns(table, look, noise)
+
+
+def _made(
+    columns: tuple[Column, ...],
+    codes: NDArray[np.int64],
+    single: Histograms,
+    budget: Budget,
+    randomness: tuple[Noise, np.random.Generator],
+    wanted: tuple[int, str | None],
+) -> pd.DataFrame:
+    """Return rows: bins from a model of pairs, cells inside bins from the histograms, values inside cells at random."""
+    (noise, rng), (rows, target) = randomness, wanted
+    deviation = budget.pair_deviation if budget.choices else 1.0
+    bins = number_of_bins(single.total, deviation, SCARCITY[budget.method])
+    bin_of_cell = [
+        binned(column, counts, single.deviation, bins)
+        for column, counts in zip(columns, single.counts, strict=True)
+    ]
+    margins = tuple(
+        np.bincount(places, weights=counts).astype(np.float64)
+        for places, counts in zip(bin_of_cell, single.counts, strict=True)
+    )
+    names = [column.name for column in columns]
+    data = Binned(
+        bins=np.stack([p[codes[:, j]] for j, p in enumerate(bin_of_cell)], axis=1),
+        sizes=tuple(len(margin) for margin in margins),
+        target=None if target is None else names.index(target),
+    )
+    if budget.method == "tree" or not budget.choices:
+        epsilon = budget.choice_epsilon if budget.choices else 1.0
+        tree = fit_tree(data, margins, noise, epsilon=epsilon, deviation=deviation)
+        in_bins = tree.sample(rows, rng)
+    else:
+        spending = Spending(
+            choices=budget.choices,
+            epsilon=budget.choice_epsilon,
+            mu_squared=budget.pairs_mu_squared,
+        )
+        known = tuple(
+            _margin(j, margins[j], places, single.deviation)
+            for j, places in enumerate(bin_of_cell)
+        )
+        network = fit_adaptive(
+            data, known, noise, spending, total=single.total, rng=rng
+        )
+        in_bins = network.sample(rows, rng)
+    cells = rows_in_cells(in_bins, bin_of_cell, single.counts, rng)
+    return pd.DataFrame(decoded(cells, columns, rng))[names]
+
+
+def _margin(
+    column: int, counts: Array, places: NDArray[np.int64], deviation: float
+) -> Measured:
+    """Return the counts of a column's bins, with a variance for each cell that they are made of."""
+    cells = np.bincount(places, minlength=len(counts))
+    return Measured((column,), counts, deviation**2 * np.maximum(cells, 1))
+
+
+def _warnings(columns: tuple[Column, ...], single: Histograms) -> tuple[str, ...]:
+    """Say in which columns much was not heard; from noisy counts alone."""
+    pooled = [
+        column.name
+        for column, counts in zip(columns, single.counts, strict=True)
+        if not column.ordered and counts[-2] > single.total / 2
+    ]
+    if not pooled:
+        return ()
+    return (
+        f"more than half of the values of {', '.join(map(repr, pooled[:5]))} are too rare to be listed and are written as (other); leave such columns out, "
+        "or declare their values.",
+    )
+
+
+def _words(budget: Budget) -> str:
+    words = f"Gaussian mechanism on {budget.columns} histograms (deviation {budget.histogram_deviation:.3g})"
+    if budget.choices:
+        words += (
+            f", at most {budget.choices} pairs of columns chosen by the exponential mechanism (epsilon {budget.choice_epsilon:.3g} each) and measured "
+            f"(deviation {budget.pair_deviation:.3g})"
+        )
+    if budget.looks:
+        words += f"; values of the columns learned (deviation {budget.learning_deviation:.3g})"
+    if budget.rows_per_person > 1:
+        words += f"; for people with up to {budget.rows_per_person} rows"
+    return words

@@ -1,0 +1,402 @@
+"""Soundness of the marginal generator: sensitivities by replay, the law of the noise, and flaws that must be refuted."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+from reticent.account import Budget as Target
+from reticent.account import Relation, Terms, trade_off
+from reticent.data import table_from_frame
+from reticent.errors import InvalidInput
+from reticent.run import stream
+from reticent.train import MarginalGenerator
+from reticent.train.marginals import domain, histograms, junction
+from reticent.train.marginals.budget import Budget
+from reticent.train.marginals.columns import Categories, Numbers
+from reticent.train.marginals.noise import STEPS, Noise
+from reticent.train.marginals.pairs import Binned
+from reticent.train.marginals.sampling import drawn
+
+FALSE_ALARM = 1e-6
+NAMES = ("age", "cost", "city", "ill")
+
+
+class Recorder(Noise):
+    """Notes every exact answer and what it is protected with, and adds noise from a list of its own, the same for all tables."""
+
+    def __init__(self, seed):
+        super().__init__(stream(seed, "recorder"))
+        self.__dict__["queries"] = []
+
+    def on_counts(self, counts, deviation):
+        self.queries.append(("counts", np.array(counts), deviation))
+        return super().on_counts(counts, deviation)
+
+    def choose(self, scores, epsilon):
+        self.queries.append(("scores", np.array(scores), epsilon))
+        return int(np.argmax(scores))
+
+
+def people(rng, n):
+    age = rng.integers(18, 90, n).astype(float)
+    cost = np.round(np.exp(rng.normal(3, 1, n)), 2) * (rng.random(n) < 0.7)
+    city = rng.choice(["Bonn", "Köln", "Ulm"], n, p=[0.6, 0.3, 0.1])
+    ill = (rng.random(n) < age / 120).astype(float)
+    age[rng.random(n) < 0.05] = np.nan
+    return pd.DataFrame(dict(zip(NAMES, (age, cost, city, ill), strict=True)))
+
+
+def as_table(frame):
+    return table_from_frame(frame, target=None)
+
+
+DOMAIN = '[numbers]\nage = [0, 120]\ncost = [0, 500]\n[categories]\ncity = ["Bonn", "Köln", "Ulm"]\n'
+
+
+@pytest.fixture
+def declared(tmp_path):
+    file = tmp_path / "domain.toml"
+    file.write_text(DOMAIN, encoding="utf-8")
+    return str(file)
+
+
+def first_queries(generator, frame, monkeypatch):
+    """Return the queries of a fit as exact answers: the noise of the recorder is the same on neighbouring tables."""
+    recorder = Recorder(7)
+    monkeypatch.setattr(Noise, "seeded", classmethod(lambda cls, seed: recorder))
+    generator.train(as_table(frame), seed=3)
+    return recorder.queries
+
+
+@pytest.mark.parametrize("method", ["tree", "adaptive"])
+def test_every_query_moves_by_no_more_than_is_paid_for(
+    method, declared, seed, monkeypatch
+):
+    """Replay on neighbours: a histogram moves by 1 in one cell, a score by at most 1, up to the first answer that noise makes differ."""
+    rng = stream(seed, "replay")
+    frame = people(rng, 400)
+    generator = MarginalGenerator(
+        method=method, target="ill", domain=declared, noise="seeded", rows=100
+    )
+    whole = first_queries(generator, frame, monkeypatch)
+    spent = 0.0
+    compared = {"counts": 0, "scores": 0}
+    for row in rng.choice(len(frame), 3, replace=False):
+        other = first_queries(
+            generator, frame.drop(index=row).reset_index(drop=True), monkeypatch
+        )
+        for (kind, a, paid), (_, b, paid_too) in zip(whole, other, strict=False):
+            if a.shape != b.shape or (kind == "scores" and compared["counts"] == 0):
+                break
+            if kind == "counts":
+                if np.abs(a - b).sum() > 1:
+                    break  # another pair was chosen or other bins were cut, given other noisy answers
+                assert np.abs(a - b).sum() == 1
+            else:
+                assert paid == paid_too
+            compared[kind] += 1
+    assert compared["counts"] >= 12
+    budget = generator.budget(as_table(frame))
+    for kind, _, paid in whole:
+        spent += 1 / paid**2 if kind == "counts" else 0.0
+    pairs = budget.pairs_mu_squared
+    histograms_ = budget.columns / budget.histogram_deviation**2
+    assert spent <= (pairs + histograms_) * (1 + 1e-9)
+    assert sum(kind == "scores" for kind, _, _ in whole) <= budget.choices
+
+
+def scored(data, frame_bins, expected, pairs):
+    return Binned(bins=frame_bins, sizes=data.sizes, target=data.target).scores(
+        pairs, expected, 3.0
+    )
+
+
+def test_a_score_moves_by_at_most_one_and_twice_that_is_refuted(seed):
+    rng = stream(seed, "scores")
+    bins = rng.integers(0, 4, (200, 5))
+    data = Binned(bins=bins, sizes=(4,) * 5, target=2)
+    pairs = data.pairs
+    expected = [rng.random((4, 4)) * 25 for _ in pairs]
+    whole = data.scores(pairs, expected, 3.0)
+    assert (whole * STEPS == np.rint(whole * STEPS)).all()  # exact on the grid
+    removed, replaced, planted = 0.0, 0.0, 0.0
+    for row in range(60):
+        fewer = scored(data, np.delete(bins, row, axis=0), expected, pairs)
+        changed = bins.copy()
+        changed[row] = rng.integers(0, 4, 5)
+        swapped = scored(data, changed, expected, pairs)
+        removed = max(removed, np.abs(whole - fewer).max())
+        replaced = max(replaced, np.abs(whole - swapped).max())
+        planted = max(planted, np.abs(2 * whole - 2 * fewer).max())
+    assert removed == 1.0
+    assert 1.0 < replaced <= 2.0
+    # The twin: a score that counts deviations twice moves further than a choice pays for.
+    assert planted > 1.0
+
+
+def test_the_noise_on_counts_is_rounded_normal_noise(seed):
+    n, deviation = 40_000, 5.0
+    noise = Noise.seeded(seed).on_counts(np.zeros(n, dtype=np.int64), deviation)
+    assert (noise == np.rint(noise)).all()
+    cells = np.arange(-12, 13)
+    law = norm.cdf(cells + 0.5, scale=deviation) - norm.cdf(
+        cells - 0.5, scale=deviation
+    )
+    counts = np.array([(noise == c).sum() for c in cells])
+    z = (counts - n * law) / np.sqrt(n * law * (1 - law))
+    limit = norm.isf(FALSE_ALARM / (2 * len(cells)))
+    assert np.abs(z).max() < limit
+    # The twin: noise of a tenth less is another law.
+    smaller = norm.cdf(cells + 0.5, scale=4.5) - norm.cdf(cells - 0.5, scale=4.5)
+    z = (counts - n * smaller) / np.sqrt(n * smaller * (1 - smaller))
+    assert np.abs(z).max() > limit
+
+
+def test_a_choice_has_the_law_of_the_exponential_mechanism(seed):
+    scores, epsilon, n = np.array([0.0, 1.0, 2.5]), 1.2, 6_000
+    noise = Noise.seeded(seed)
+    counts = np.bincount([noise.choose(scores, epsilon) for _ in range(n)], minlength=3)
+    limit = norm.isf(FALSE_ALARM / 6)
+
+    def z(factor):
+        law = np.exp(factor * scores)
+        law /= law.sum()
+        return np.abs((counts - n * law) / np.sqrt(n * law * (1 - law))).max()
+
+    assert z(epsilon / 2) < limit
+    assert z(epsilon) > limit  # the twin: the sensitivity forgotten by a factor of two
+
+
+def test_secret_noise_differs_each_time_and_seeded_noise_does_not():
+    counts = np.zeros(50, dtype=np.int64)
+    assert (Noise.secret().on_counts(counts, 9.0) != Noise.secret().on_counts(counts, 9.0)).any()  # fmt: skip
+    assert (Noise.seeded(1).on_counts(counts, 9.0) == Noise.seeded(1).on_counts(counts, 9.0)).all()  # fmt: skip
+
+
+def separation(answers, other):
+    """Return the lower limit of the advantage of an attacker who sees one number from either of two tables."""
+    cuts = np.unique(np.concatenate([answers, other]))
+    gain = max(abs((answers >= cut).mean() - (other >= cut).mean()) for cut in cuts)
+    # By the Dvoretzky-Kiefer-Wolfowitz inequality for both samples.
+    n = min(len(answers), len(other))
+    return gain - 2 * math.sqrt(math.log(4 / FALSE_ALARM) / (2 * n))
+
+
+def honest_total(codes, columns, deviation, noise):
+    return histograms.noisy_histograms(codes, columns, deviation, noise).total
+
+
+def unpaid_total(codes, columns, deviation, noise):
+    """Planted: the number of records as it is."""
+    histograms.noisy_histograms(codes, columns, deviation, noise)
+    return float(len(codes))
+
+
+@pytest.mark.parametrize(
+    ("total", "refuted"), [(honest_total, False), (unpaid_total, True)]
+)
+def test_an_unpaid_total_is_refuted(total, refuted, seed):
+    column = Numbers(name="x", low=(0.0, 1.0), high=(0.0, 1.0), whole=True)
+    deviation, runs = 4.0, 1_500
+    proven = 2 * norm.cdf(0.5 / deviation) - 1  # advantage of one histogram
+    tables = [np.zeros((n, 1), dtype=np.int64) for n in (300, 301)]
+    seen = [
+        np.array(
+            [
+                total(
+                    codes, (column,), deviation, Noise.seeded(seed * 10_000 + k + run)
+                )
+                for run in range(runs)
+            ]
+        )
+        for k, codes in enumerate(tables)
+    ]
+    assert (separation(*seen) > proven) == refuted
+
+
+def exact_lists(name, values, limits, noise):
+    """Planted: the categories as they are."""
+    return Categories(name=name, values=tuple(sorted(values.dropna().unique())))
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_exact_category_lists_are_refuted(planted, seed, monkeypatch):
+    """One person has a category of their own: an honest list names it with a probability of at most the stated failure."""
+    if planted:
+        monkeypatch.setattr(domain, "_learned_categories", exact_lists)
+    frame = pd.DataFrame({"city": ["Bonn"] * 200 + ["Ulm"] * 99 + ["Nowhere"]})
+    look = domain.Look(deviation=6.0, failure=1e-7)
+    named = sum(
+        "Nowhere"
+        in domain.learned_columns(
+            as_table(frame), look, Noise.seeded(seed * 1_000 + run)
+        )[0].values
+        for run in range(20)
+    )
+    assert named == (20 if planted else 0)  # a false alarm has probability 2e-6
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_bins_that_depend_on_the_records_are_refuted(planted, declared, monkeypatch):
+    """Given the same noisy histograms, the bins of neighbouring tables are equal; quantiles of the records are not."""
+    rng = np.random.default_rng(0)
+    values = np.sort(rng.normal(50, 10, 301))
+    column = Numbers(name="x", low=tuple(np.arange(0.0, 100)), high=tuple(np.arange(1.0, 101)), whole=False)  # fmt: skip
+    noisy = histograms.nearest_counts(rng.normal(3, 2, column.cells), 300.0)
+
+    def bins(records):
+        if not planted:
+            return histograms.binned(column, noisy, 2.0, 8)
+        edges = np.quantile(records, np.arange(1, 8) / 8)
+        return np.searchsorted(edges, np.append(column.low, np.nan))
+
+    same = all(
+        (bins(values) == bins(np.delete(values, row))).all() for row in range(0, 301, 3)
+    )
+    assert same != planted
+
+
+def test_the_budget_covers_all_parts_under_both_relations(declared):
+    table = as_table(people(np.random.default_rng(1), 500))
+    for relation in Relation:
+        target = Target(epsilon=2.0, delta=1e-5)
+        for generator in (MarginalGenerator(), MarginalGenerator(domain=declared, rows_per_person=3)):  # fmt: skip
+            fitted = generator.keeping(target, table, delta=1e-5, relation=relation)
+            stated = fitted.guarantee_on(table, Terms(delta=1e-5, relation=relation))
+            assert 1.98 < stated.epsilon <= 2.0
+            assert stated.holds
+    # By hand: histograms, pairs and learning are one Gaussian mechanism, the choices and the failure come on top.
+    budget = Budget(
+        noise_multiplier=1.5, method="tree", columns=4, looks=5, failure=1e-8
+    )
+    parts = dict(budget.mechanism(Relation.ADD_REMOVE).parts)
+    mu_squared = (
+        4 / budget.histogram_deviation**2
+        + 5 / budget.learning_deviation**2
+        + 3 / budget.pair_deviation**2
+    )
+    gaussian = next(iter(parts))
+    assert gaussian.mu**2 == pytest.approx(mu_squared)
+    less = budget.mechanism(Relation.REPLACE).parts[0][0]
+    assert less.mu**2 == pytest.approx(2 * mu_squared)
+    assert trade_off(budget.mechanism(Relation.REPLACE)).advantage > trade_off(budget.mechanism(Relation.ADD_REMOVE)).advantage  # fmt: skip
+
+
+def test_beliefs_are_those_of_the_whole_joint_distribution(seed):
+    rng = stream(seed, "junction")
+    sizes, pairs = (2, 3, 2, 4, 3), [(0, 1), (1, 2), (0, 2), (2, 3)]
+    theta = {pair: rng.normal(size=[sizes[c] for c in pair]) for pair in pairs}
+    theta |= {(c,): rng.normal(size=sizes[c]) for c in range(5)}
+    model = junction.Junction.of(sizes, pairs)
+    beliefs = model.beliefs(theta)
+    whole = np.zeros(sizes)
+    for factor, part in theta.items():
+        whole += part.reshape([sizes[c] if c in factor else 1 for c in range(5)])
+    whole = np.exp(whole)
+    whole /= whole.sum()
+    for factor in theta:
+        others = tuple(c for c in range(5) if c not in factor)
+        assert model.marginal(beliefs, factor) == pytest.approx(whole.sum(axis=others), abs=1e-12)  # fmt: skip
+    rows = model.sample(beliefs, 2_000, rng)
+    shares = np.bincount(rows[:, 3], minlength=4) / 2_000
+    # Systematic sampling errs by less than one row for each state of the columns it is drawn under.
+    assert shares == pytest.approx(whole.sum(axis=(0, 1, 2, 4)), abs=2 / 2_000 + 1e-9)
+
+
+def test_the_fit_reaches_what_was_measured(seed):
+    rng = stream(seed, "fit")
+    joint = rng.random((3, 4, 2))
+    joint *= 1_000 / joint.sum()
+    measured = [junction.Measured((0, 1), joint.sum(axis=2), 1.0), junction.Measured((1, 2), joint.sum(axis=0), 1.0)]  # fmt: skip
+    model = junction.Junction.of((3, 4, 2), [(0, 1), (1, 2)])
+    theta = junction.fitted(model, measured, {}, total=1_000.0, rounds=400)
+    beliefs = model.beliefs(theta)
+    for one in measured:
+        assert 1_000 * model.marginal(beliefs, one.factor) == pytest.approx(one.counts, abs=2.0)  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["tree", "adaptive"])
+def test_without_much_noise_the_table_is_imitated(method, seed):
+    rng = stream(seed, "people")
+    frame = people(rng, 3_000)
+    generator = MarginalGenerator(
+        method=method, target="ill", noise_multiplier=0.05, noise="seeded"
+    )
+    made = generator.train(as_table(frame), seed=seed).frame
+    assert list(made.columns) == list(NAMES)
+    assert abs(len(made) - 3_000) < 30
+    for name in ("city", "ill"):
+        real, new = (f[name].value_counts(normalize=True) for f in (frame, made))
+        assert new.sub(real, fill_value=0).abs().max() < 0.02
+    assert abs(made["age"].isna().mean() - frame["age"].isna().mean()) < 0.02
+    assert abs((made["cost"] == 0).mean() - (frame["cost"] == 0).mean()) < 0.03
+    real, new = (f["age"].corr(f["ill"]) for f in (frame, made))
+    assert abs(real - new) < 0.08
+    # The twin: columns drawn by themselves lose the dependence.
+    alone = made["age"].sample(frac=1, random_state=0).reset_index(drop=True)
+    assert abs(real - alone.corr(made["ill"])) > 0.15
+
+
+def test_values_come_back_as_they_went_in():
+    column = Numbers(name="x", low=(-1.0, 0.0, 0.0), high=(0.0, 0.0, 2.0), whole=False)
+    values = pd.Series([-0.5, 0.0, 1e-300, 1.9, np.nan, 7.0, -9.0])
+    cells = column.code(values)
+    assert cells.tolist() == [0, 1, 2, 2, 3, 2, 0]
+    back = column.decode(cells, np.random.default_rng(0))
+    assert column.code(back)[:5].tolist() == cells[:5].tolist()
+    cities = Categories(name="c", values=("a", "b"))
+    texts = pd.Series(["b", "x", None, "a"], dtype=object)
+    assert cities.decode(cities.code(texts), np.random.default_rng(0)).tolist()[:2] == ["b", "(other)"]  # fmt: skip
+
+
+def test_systematic_sampling_meets_shares_to_one_row(seed):
+    rng = stream(seed, "systematic")
+    weights = rng.random((3, 5))
+    weights[1, 4] = 0.0
+    groups = rng.integers(0, 3, 1_000)
+    states = drawn(weights, groups, rng)
+    for g in range(3):
+        counts = np.bincount(states[groups == g], minlength=5)
+        shares = weights[g] / weights[g].sum()
+        assert np.abs(counts - shares * (groups == g).sum()).max() <= 1 + 1e-6
+    assert not ((groups == 1) & (states == 4)).any()
+
+
+def test_tables_that_cannot_be_imitated_are_refused():
+    rng = np.random.default_rng(0)
+    frame = people(rng, 300)
+    generator = MarginalGenerator(noise="seeded")
+    with pytest.raises(InvalidInput, match="fewer than 100 rows"):
+        generator.train(as_table(frame[:50]), seed=0)
+    text = frame.assign(note=[f"text {k}" for k in range(300)])
+    with pytest.raises(InvalidInput, match="free text"):
+        generator.train(as_table(text), seed=0)
+    with pytest.raises(InvalidInput, match="it is empty"):
+        generator.train(as_table(frame.assign(none=np.nan)), seed=0)
+    loud = MarginalGenerator(noise="seeded", noise_multiplier=500.0)
+    with pytest.raises(InvalidInput, match="budget"):
+        loud.train(as_table(frame), seed=0)
+    with pytest.raises(InvalidInput, match="no column 'x'"):
+        MarginalGenerator(target="x").train(as_table(frame), seed=0)
+    twice = table_from_frame(frame.assign(who=np.arange(300) // 2), target=None, unit="who")  # fmt: skip
+    with pytest.raises(InvalidInput, match="more than 1 rows"):
+        generator.train(twice, seed=0)
+    for wrong in ({"method": "gan"}, {"noise": "none"}, {"noise_multiplier": 0.0}, {"failure": 0.0}, {"rows": 3}, {"rows_per_person": 0}):  # fmt: skip
+        with pytest.raises(InvalidInput, match=r"got|not known"):
+            MarginalGenerator(**wrong)
+
+
+def test_seeded_noise_repeats_and_guarantees_nothing():
+    table = as_table(people(np.random.default_rng(2), 400))
+    generator = MarginalGenerator(noise="seeded", noise_multiplier=0.3)
+    first, again = (generator.train(table, seed=5).content() for _ in range(2))
+    assert first == again
+    assert generator.repeatable
+    assert not MarginalGenerator().repeatable
+    stated = generator.guarantee_on(table, Terms(delta=1e-5))
+    assert not stated.holds
+    assert "seed" in stated.caveats[0]
+    assert MarginalGenerator().as_shadow().noise == "seeded"
