@@ -105,6 +105,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 # that take a seed) run the same lines thousands of times and are left out.
 MEASURED = (
     "account/test_account.py",
+    "account/test_choice.py",
+    "attack/synthetic",
     "attack/test_attacks.py",
     "attack/test_blind.py",
     "attack/test_dissimilar.py",
@@ -117,6 +119,8 @@ MEASURED = (
     "attack/test_whitebox.py",
     "cli/test_clean_cli.py",
     "cli/test_plan_cli.py",
+    "cli/test_synthesize.py",
+    "cli/test_table_cli.py",
     "cli/test_train_cli.py",
     "data",
     "evidence",
@@ -128,6 +132,7 @@ MEASURED = (
     "policy",
     "product",
     "report",
+    "train/marginals",
     "train/private/test_clipping.py",
     "train/private/test_domain.py",
     "train/private/test_release.py",
