@@ -4,6 +4,7 @@ Candidates come from one matrix product per block; their distances are then comp
 equal numbers and a copied row is at distance 0. Every list states up to which distance it is complete.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -265,30 +266,30 @@ def _grouped(
     )
 
 
-class Search:
+class Search(ABC):
     """Distances from some distinct rows to all: first fast, then exact."""
 
     def __init__(self, table: Distinct) -> None:
         self.numbers, self.codes = table.numbers, table.codes
         self.total = len(table)
 
+    @abstractmethod
     def approximate(
         self, rows: NDArray[np.int64], among: NDArray[np.int64] | None = None
     ) -> NDArray[np.float64]:
         """Return values that order all distinct rows, or those among which to search, by their distance, up to rounding."""
-        raise NotImplementedError
 
+    @abstractmethod
     def reach(
         self, values: NDArray[np.float64], rows: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """Return a distance that is not larger than the exact one behind any approximate value from these on."""
-        raise NotImplementedError
 
+    @abstractmethod
     def exact(
         self, rows: NDArray[np.int64], near: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """Return the distances from each row to its neighbours."""
-        raise NotImplementedError
 
     def _differ(
         self, rows: NDArray[np.int64], near: NDArray[np.int64]

@@ -50,20 +50,25 @@ class NotRunSection:
     """What was not looked at."""
 
     title = "What was not looked at"
+    words = WORDS
+
+    def kinds(self, dossier: Dossier) -> Iterator[tuple[str, str]]:
+        """Return the kinds of attack that were not run, each with what it would look for."""
+        return _kinds(dossier)
 
     def html(self, dossier: Dossier) -> Markup:
         """Return a table of the kinds that were not run."""
-        rows = ((kind, wrapped(aim), NOTHING) for kind, aim in _kinds(dossier))
+        rows = ((kind, wrapped(aim), NOTHING) for kind, aim in self.kinds(dossier))
         skipped = skipped_words(dossier.evidence)
         return block(
-            lead(WORDS), table(HEADS, rows), listed(skipped) if skipped else None
+            lead(self.words), table(HEADS, rows), listed(skipped) if skipped else None
         )
 
     def text(self, dossier: Dossier) -> RenderableType:
         """Return the same for a terminal."""
-        lines = (f"- {kind}: {aim}" for kind, aim in _kinds(dossier))
+        lines = (f"- {kind}: {aim}" for kind, aim in self.kinds(dossier))
         return stack(
-            paragraph(WORDS),
+            paragraph(self.words),
             paragraph(*lines),
             paragraph(*skipped_words(dossier.evidence), style="yellow"),
         )

@@ -2,13 +2,8 @@
 
 from collections.abc import Iterator
 
-from markupsafe import Markup
-from rich.console import RenderableType
-
 from reticent.report._dossier import Dossier
-from reticent.report._markup import block, lead, listed, table, wrapped
-from reticent.report._terminal import paragraph, stack
-from reticent.report.sections.not_run import HEADS, NOTHING, skipped_words
+from reticent.report.sections.not_run import NotRunSection
 
 __all__ = ["TableNotRunSection"]
 
@@ -37,32 +32,15 @@ NEVER = (
 )
 
 
-class TableNotRunSection:
-    """What was not looked at."""
+class TableNotRunSection(NotRunSection):
+    """What was not looked at of a synthetic table."""
 
-    title = "What was not looked at"
+    words = WORDS
 
-    def html(self, dossier: Dossier) -> Markup:
-        """Return a table of what was left out."""
-        rows = ((kind, wrapped(aim), NOTHING) for kind, aim in _kinds(dossier))
-        skipped = skipped_words(dossier.evidence)
-        return block(
-            lead(WORDS), table(HEADS, rows), listed(skipped) if skipped else None
-        )
-
-    def text(self, dossier: Dossier) -> RenderableType:
-        """Return the same for a terminal."""
-        lines = (f"- {kind}: {aim}" for kind, aim in _kinds(dossier))
-        return stack(
-            paragraph(WORDS),
-            paragraph(*lines),
-            paragraph(*skipped_words(dossier.evidence), style="yellow"),
-        )
-
-
-def _kinds(dossier: Dossier) -> Iterator[tuple[str, str]]:
-    if dossier.evidence.pool is None:
-        yield SHADOWS
-    if not any(attack.name == "critic" for attack in dossier.evidence.attacks):
-        yield GENERATOR
-    yield from NEVER
+    def kinds(self, dossier: Dossier) -> Iterator[tuple[str, str]]:
+        """Return what was left out, each with what it would look for."""
+        if dossier.evidence.pool is None:
+            yield SHADOWS
+        if not any(attack.name == "critic" for attack in dossier.evidence.attacks):
+            yield GENERATOR
+        yield from NEVER

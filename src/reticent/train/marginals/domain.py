@@ -7,8 +7,6 @@ listed if their noisy count exceeds a threshold that a category of one single pe
 """
 
 import math
-import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from reticent.data import ColumnKind, Table
 from reticent.errors import InvalidInput
 from reticent.train.marginals.columns import Categories, Column, Numbers
 from reticent.train.marginals.noise import Noise
+from reticent.train.private.domain import read_declared
 
 __all__ = ["Look", "declared_columns", "learned_columns", "looks"]
 
@@ -244,22 +243,7 @@ def declared_columns(path: Path | str, table: Table) -> tuple[Column, ...]:
         If the file cannot be read or does not fit the columns.
     """
     path = Path(path)
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput(
-            f"the domain {path} cannot be read ({error}); write it as TOML with tables [numbers] and [categories]."
-        ) from error
-    unknown = set(content) - {"numbers", "categories"}
-    if unknown:
-        raise InvalidInput(
-            f"the domain {path} has the unknown key {min(unknown)!r}; it has two tables, [numbers] and [categories]."
-        )
-    numbers, categories = content.get("numbers", {}), content.get("categories", {})
-    if not isinstance(numbers, Mapping) or not isinstance(categories, Mapping):
-        raise InvalidInput(
-            f"the domain {path} needs tables, [numbers] and [categories], with one line per column."
-        )
+    numbers, categories = read_declared(path)
     kinds = table.schema.columns
     for name in {*numbers, *categories} - set(kinds):
         raise InvalidInput(

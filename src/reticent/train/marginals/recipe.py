@@ -207,9 +207,13 @@ class MarginalGenerator(PlainTrainer):
         """Return what holds for every person of a table, in the given terms."""
         budget = self.budget(table)
         curve = trade_off(budget.mechanism(terms.relation))
-        caveats: tuple[str, ...] = ()
+        # Exact, because a wrong guess would put numbers between 0 and 1 into a column of answers; so it is said and not paid for.
+        caveats: tuple[str, ...] = (
+            "which columns hold only 0 and 1, whole numbers or dates was read off the records and is visible in the table: the guarantee takes it as "
+            "publicly known",
+        )
         if self.noise == "seeded":
-            caveats = (
+            caveats += (
                 "the noise came from a seed, so whoever knows the seed can subtract it",
             )
         public = [

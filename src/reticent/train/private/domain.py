@@ -9,6 +9,7 @@ with a stated, tiny probability (Korolova et al., WWW 2009; this probability is 
 
 import math
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from reticent.data import ColumnKind, Table
 from reticent.errors import InvalidInput
 from reticent.product import Encoder
 
-__all__ = ["Domain", "learn_domain", "noisy_counts", "read_domain"]
+__all__ = ["Domain", "learn_domain", "noisy_counts", "read_declared", "read_domain"]
 
 OCTAVES = range(-20, 41)  # powers of two that are told apart: from 1e-6 to 1e12
 STEPS = 2  # cells of the histogram per octave: few, so that the count of each exceeds the noise
@@ -71,6 +72,33 @@ class Domain:
         return both[:, 0].copy(), both[:, 1].copy()
 
 
+def read_declared(path: Path) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return what a domain in TOML declares of columns: the table ``[numbers]`` and the table ``[categories]``.
+
+    Raises
+    ------
+    InvalidInput
+        If the file cannot be read or has anything else in it.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput(
+            f"the domain {path} cannot be read ({error}); write it as TOML with tables [numbers] and [categories]."
+        ) from error
+    unknown = set(content) - {"numbers", "categories"}
+    if unknown:
+        raise InvalidInput(
+            f"the domain {path} has the unknown key {min(unknown)!r}; it has two tables, [numbers] and [categories]."
+        )
+    numbers, categories = content.get("numbers", {}), content.get("categories", {})
+    if not isinstance(numbers, Mapping) or not isinstance(categories, Mapping):
+        raise InvalidInput(
+            f"the domain {path} needs tables, [numbers] and [categories], with one line per column."
+        )
+    return numbers, categories
+
+
 def read_domain(path: Path | str, table: Table) -> Domain:
     """Read a declared domain from TOML: ``[numbers]`` with the lowest and highest values, ``[categories]`` with names.
 
@@ -87,18 +115,7 @@ def read_domain(path: Path | str, table: Table) -> Domain:
         If the file cannot be read or does not fit the columns.
     """
     path = Path(path)
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput(
-            f"the domain {path} cannot be read ({error}); write it as TOML with tables [numbers] and [categories]."
-        ) from error
-    unknown = set(content) - {"numbers", "categories"}
-    if unknown:
-        raise InvalidInput(
-            f"the domain {path} has the unknown key {min(unknown)!r}; it has two tables, [numbers] and [categories]."
-        )
-    numbers, categories = content.get("numbers", {}), content.get("categories", {})
+    numbers, categories = read_declared(path)
     columns = _columns(table)
     declared = {*numbers, *categories}
     for name in (*columns[0], *columns[1]):
