@@ -252,7 +252,7 @@ def _unfinished(found: list[dict]) -> str:
     planned = sum(len(datasets) for _, _, datasets in RULED)
     if len(found) == planned:
         return ""
-    return f"{planned - len(found)} of {planned} cells are not run yet; the command goes on with them."
+    return f"{planned - len(found)} of {planned} cells are not run yet; the command goes on with them. "
 
 
 def _bold(three: list[float]) -> str:
