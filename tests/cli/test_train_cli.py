@@ -72,6 +72,7 @@ def test_two_rows_of_a_person_are_told(folder):
     assert "a person has up to 2" in made["guarantee"]["caveats"][0]
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_guarantee_and_evidence_stand_side_by_side_in_the_audit(folder):
     trained = run("train", *TABLE, "--epsilon", "4", "--out", "product", folder=folder)
     assert trained.returncode == 0, trained.stderr

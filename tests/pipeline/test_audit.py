@@ -44,6 +44,7 @@ def test_a_forest_that_overfits_is_refused():
     assert all(control.behaved for control in dossier.controls)
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_a_logistic_regression_is_released_to_strangers_and_refused_to_insiders(
     tmp_path,
 ):
@@ -101,6 +102,7 @@ def test_a_small_table_is_inconclusive_and_says_what_it_could_have_seen():
     assert 0.55 < dossier.evidence.smallest_leak < 0.7
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_members_that_differ_without_the_product_are_inconclusive_not_refused():
     """Members from one source, non-members from another; an overfitted forest on top."""
     X, y = made(1200)
@@ -281,6 +283,7 @@ def test_a_plan_needs_something_to_audit():
         reticent.audit(LogisticRegression(), *made(200), minutes=0)
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_a_claimed_epsilon_is_refuted_by_what_attacks_show():
     X, y = made(3000, flip=0.5)
     claimed = reticent.audit(

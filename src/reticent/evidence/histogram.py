@@ -16,6 +16,8 @@ __all__ = [
 ]
 
 SMALLEST_BIN = 5  # fewer people could be recognised, so such bins are shown as 0
+# Standard deviations below which all scores count as one: edges have six decimals, and scores that are equal may differ in their last bits.
+NARROW = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +47,9 @@ def score_histogram(
     members, nonmembers = (members - centre) / spread, (nonmembers - centre) / spread
     both = (both - centre) / spread
     low, high = np.quantile(both, [0.01, 0.99])
-    if high <= low:
+    if high - low < NARROW:
         low, high = float(both.min()), float(both.max())
-    if high <= low:
+    if high - low < NARROW:
         high = low + 1.0
     return _histogram(members, nonmembers, np.linspace(low, high, bins + 1))
 

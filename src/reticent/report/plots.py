@@ -139,13 +139,16 @@ def histogram_plot(
     histogram: Histogram, label: str, title: str, ends: tuple[float, float]
 ) -> Plot:
     """Return axes for shares of people per bin."""
+    low, high = ends
+    # A file that somebody wrote may say that all bins are at one place, and an axis must have a length.
+    high = high if high > low else low + 1.0
     # Some air above the highest bar; never 0, also if all bins are empty.
     top = max(*histogram.members, *histogram.nonmembers, 1e-6) * 1.08
     plot = Plot(
         x=Axis(
-            low=ends[0],
-            high=ends[1],
-            ticks=round_ticks(*ends),
+            low=low,
+            high=high,
+            ticks=round_ticks(low, high),
             label=label,
         ),
         y=Axis(
