@@ -65,7 +65,7 @@ def steady_words() -> dict[str, str]:
     """Return what sentences quote."""
     done = sum(len(own) for own in _found().values())
     planned = len(NAMES) * len(VARIANTS)
-    missing = f"{planned - done} of {planned} settings are not finished; the command goes on with them."
+    missing = f"{planned - done} of {planned} settings are not finished; the command goes on with them. "
     return {
         "steady_missing": missing if done < planned else "",
         "steady_seeds": str(SEEDS),

@@ -58,7 +58,7 @@ def one_product(
         "lower bound on epsilon (`epsilon_lower_bound`)",
         f"randomised response, epsilon {epsilon:g}, {how}{', ties' if ties else ''}; {2 * n} people",
         lambda rng: epsilon_lower_bound(
-            *told(rng, n, epsilon, coins=coins, digits=not ties), level=LEVEL
+            *told(rng, n, epsilon, coins=coins, digits=not ties), level=LEVEL, rng=rng
         ),
         truth=epsilon,
         repeats=QUICK,
@@ -73,7 +73,7 @@ def with_delta(epsilon: float, delta: float, n: int) -> Case:
         d, r = told(rng, n, epsilon, coins=True, digits=True)
         d[rng.random(len(d)) < delta] = 2.0
         r[rng.random(len(r)) < delta] = -2.0
-        return epsilon_lower_bound(d, r, level=LEVEL, delta=delta, prior=0.5)
+        return epsilon_lower_bound(d, r, level=LEVEL, rng=rng, delta=delta, prior=0.5)
 
     return interval_case(
         "lower bound on epsilon (`epsilon_lower_bound`)",
@@ -90,7 +90,7 @@ def unequal(members: int, nonmembers: int) -> Case:
         "lower bound on epsilon (`epsilon_lower_bound`)",
         f"no leak; {members} against {nonmembers}",
         lambda rng: epsilon_lower_bound(
-            rng.normal(size=members), rng.normal(size=nonmembers), level=LEVEL
+            rng.normal(size=members), rng.normal(size=nonmembers), level=LEVEL, rng=rng
         ),
         truth=0.0,
         repeats=QUICK,
