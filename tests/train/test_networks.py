@@ -137,6 +137,7 @@ for train in (
     assert made.returncode == 0
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_a_network_is_audited_with_a_pool():
     table = people(400)
     trainer = NetworkTrainer(

@@ -38,6 +38,7 @@ ATTACKS = [
 ON_A_POOL = ATTACKS[2:]
 
 
+@pytest.mark.usefixtures("few_trees")
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda a: a.name)
 def test_the_contract(attack, seed):
     assert isinstance(attack, Attack)
