@@ -88,6 +88,10 @@ LONG = ("test_readme.py", "test_examples.py")
 LONG_FOLDERS = ("pipeline", "cli", "extension", "product", "attack", "report", "train")
 
 
+# Whether a test is the first case of its function.
+IS_FIRST = pytest.StashKey[bool]()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest, so that no process waits for another at the end."""
 
@@ -98,11 +102,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return item.path.name not in LONG, folders[0] if folders and is_test else last
 
     items.sort(key=turn)
+    seen: set[tuple[Path, str]] = set()
+    for item in items:
+        function = item.path, item.nodeid.partition("[")[0]
+        item.stash[IS_FIRST] = function not in seen
+        seen.add(function)
 
 
 # On Python 3.11 a traced test takes up to twice its time. `make test` therefore counts lines only in the tests named here, which reach
 # most of them within a tenth of its time; `make coverage` counts in all. Statistical tests (those
-# that take a seed) run the same lines thousands of times and are left out.
+# that take a seed) run the same lines thousands of times and are left out, and of the cases of one test only the first is counted.
 MEASURED = (
     "account/test_account.py",
     "account/test_choice.py",
@@ -148,7 +157,7 @@ def is_measured(item: pytest.Item) -> bool:
     """Whether the lines that a test runs count as covered."""
     if os.environ.get("RETICENT_COVERAGE") == "all":
         return True
-    if "seed" in getattr(item, "fixturenames", ()):
+    if "seed" in getattr(item, "fixturenames", ()) or not item.stash[IS_FIRST]:
         return False
     return any(item.path.is_relative_to(ROOT / "tests" / name) for name in MEASURED)
 

@@ -79,7 +79,9 @@ def test_a_killed_worker_does_not_end_an_audit(table, tmp_path):
     workers, flag = Processes(2), tmp_path / "died"
     try:
         # The trainings are what dies; one attack is enough to see that all of them are there.
-        lenient = replace(read_policy("default"), required_attacks={"classifier": ("loss",)})
+        lenient = replace(
+            read_policy("default"), required_attacks={"classifier": ("loss",)}
+        )
         mortal = plan_of(
             Mortal(flag=str(flag)), attacks=(Loss(),), policy=lenient, pool=4
         )
