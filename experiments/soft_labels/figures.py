@@ -6,7 +6,7 @@ import numpy as np
 
 __all__ = ["boxes", "calibration", "curves", "frontier"]
 
-WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 560, 330, 64, 44, 16, 50
+WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 560, 350, 64, 58, 16, 50
 COLOURS = ("#444444", "#1b5e8c", "#2a9d8f", "#e9a23b", "#c8553d", "#7d4f9e")
 Scale = Callable[[float], float]
 
@@ -30,11 +30,11 @@ class _Canvas:
             f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle" fill="#333">{x[0]}</text>',
             f'<text transform="translate(14 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" text-anchor="middle" fill="#333">{y[0]}</text>',
         ]
-        for value in np.linspace(*self._y, 5):
-            self.text(LEFT - 6, self.y(value) + 4, f"{value:.3g}", anchor="end")
+        for value in _round_ticks(*self._y):
+            self.text(LEFT - 6, self.y(value) + 4, f"{value:g}", anchor="end")
         if not ticks:
-            for value in np.linspace(*self._x, 5):
-                self.text(self.x(value), HEIGHT - BOTTOM + 16, f"{value:.3g}")
+            for value in _round_ticks(*self._x):
+                self.text(self.x(value), HEIGHT - BOTTOM + 16, f"{value:g}")
 
     def x(self, value: float) -> float:
         low, high = self._x
@@ -70,16 +70,27 @@ class _Canvas:
             f'<circle cx="{self.x(x):.1f}" cy="{self.y(y):.1f}" r="{radius}" fill="{colour}" fill-opacity="0.7"/>'
         )
 
-    def legend(self, names: Sequence[str]) -> None:
-        for k, name in enumerate(names):
-            at = TOP + 14 + 14 * k
+    def legend(self, names: Sequence[str], first: int = 0) -> None:
+        """Write names in a row above the plot, where no line can cross them; colours count from ``first``."""
+        at = float(LEFT)
+        for k, name in enumerate(names, start=first):
             self.parts.append(
-                f'<rect x="{LEFT + 8}" y="{at - 8}" width="9" height="9" fill="{COLOURS[k % len(COLOURS)]}"/>'
+                f'<rect x="{at:.0f}" y="{TOP - 19}" width="9" height="9" fill="{COLOURS[k % len(COLOURS)]}"/>'
             )
-            self.text(LEFT + 22, at, name, anchor="start", colour="#333")
+            self.text(at + 13, TOP - 11, name, anchor="start", colour="#333")
+            at += 30 + 6.2 * len(name)
 
     def done(self) -> str:
         return "\n".join(self.parts) + "\n</svg>\n"
+
+
+def _round_ticks(low: float, high: float) -> list[float]:
+    """Return three to seven round numbers between two ends."""
+    raw = (high - low) / 5
+    power = 10.0 ** np.floor(np.log10(raw))
+    step = next(power * m for m in (1, 2, 5, 10) if power * m >= raw * (1 - 1e-9))
+    first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
+    return [round(float(k * step), 9) + 0.0 for k in np.arange(first, last + 1)]
 
 
 def calibration(treatments: dict[str, dict], title: str) -> str:
@@ -140,14 +151,7 @@ def curves(targets: dict, names: Sequence[str], title: str, label: str) -> str:
     )
     for k, value in enumerate(values):
         canvas.line(list(zip(targets["grid"], value, strict=True)), COLOURS[k + 1])
-    for k, name in enumerate(names):
-        canvas.text(
-            WIDTH - RIGHT - 8,
-            TOP + 16 + 14 * k,
-            name,
-            anchor="end",
-            colour=COLOURS[k + 1],
-        )
+    canvas.legend(names, first=1)
     return canvas.done()
 
 
@@ -169,7 +173,7 @@ def frontier(treatments: dict[str, dict], title: str) -> str:
             max(error) + y_pad,
         ),
     )
-    for k, name in enumerate(treatments):
+    for k in range(len(treatments)):
         colour = COLOURS[k % len(COLOURS)]
         x, y = canvas.x(privacy[k]), canvas.y(error[k])
         rx = abs(canvas.x(privacy[k] + spread[k][0]) - x)
@@ -178,5 +182,5 @@ def frontier(treatments: dict[str, dict], title: str) -> str:
             f'<ellipse cx="{x:.1f}" cy="{y:.1f}" rx="{rx:.1f}" ry="{ry:.1f}" fill="{colour}" fill-opacity="0.18" stroke="{colour}"/>'
         )
         canvas.dot(privacy[k], error[k], colour, 3.2)
-        canvas.text(x + 6, y - 6, name, anchor="start", colour=colour)
+    canvas.legend(list(treatments))
     return canvas.done()
