@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from reticent.data import read_table
     from reticent.pipeline import (
+        Synthesizer,
         audit,
         audit_in_one_run,
         audit_outputs,
@@ -74,6 +75,7 @@ __all__ = [
     "RepairedLabels",
     "Sigmoid",
     "SoftLabels",
+    "Synthesizer",
     "Tanh",
     "TanhThenClip",
     "Validated",
@@ -99,6 +101,7 @@ __all__ = [
 _HOMES = {
     "reticent.data": ("read_table",),
     "reticent.pipeline": (
+        "Synthesizer",
         "audit",
         "audit_in_one_run",
         "audit_outputs",

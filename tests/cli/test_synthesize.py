@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 from in_process import run
 
+from reticent import verify
 from reticent.product import load_synthetic
+from reticent.report import Dossier
 
 
 @pytest.fixture
@@ -34,7 +36,7 @@ def folder(tmp_path):
 
 def test_a_table_is_made_with_its_guarantee_beside_it(folder):
     done = run(
-        "synthesize", "people.csv", "--target", "ill", "--drop", "who", "--schema", "schema.toml", "--epsilon", "3", "--out", "made.csv", "--json",
+        "synthesize", "people.csv", "--target", "ill", "--drop", "who", "--schema", "schema.toml", "--epsilon", "3", "--out", "made.csv", "--no-audit", "--json",
         folder=folder,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -51,6 +53,8 @@ def test_a_table_is_made_with_its_guarantee_beside_it(folder):
     assert 2.9 < stated.epsilon <= 3
     assert not stated.witnessed
     assert made.provenance.recipe.startswith("reticent.MarginalGenerator(")
+    assert said["audit"] is None
+    assert not (folder / "made.csv.unfinished").exists()
     # The exact number of rows stands nowhere.
     assert "1,500" not in (folder / "made.csv.provenance.json").read_text()
 
@@ -65,8 +69,16 @@ def test_a_table_is_made_with_its_guarantee_beside_it(folder):
         (["--epsilon", "3", "--out", "made.xlsx"], "end it in .csv"),
         (["--epsilon", "3", "--target", "x"], "no column 'x'"),
         (["--epsilon", "0.0001", "--drop", "who"], "--drop"),
+        (["--epsilon", "3", "--held-out", "1"], "--no-audit"),
+        (["--epsilon", "3", "--held-out", "0.01"], "--no-audit"),
+        (["--epsilon", "3", "--policy", "none.toml"], "none.toml"),
+        (["--epsilon", "3", "--memory", "0.01", "--rows", "900000"], "--memory"),
+        (["--epsilon", "3", "--constraint", "age <= size"], "no such column"),
+        (["--epsilon", "3", "--constraint", "age > 90", "--constraint", "age < 80"], "cannot hold together"),
+        (["--epsilon", "3", "--constraint", "city < age"], "holds categories"),
+        (["--epsilon", "3", "--constraint", "age"], "cannot be read"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_work_is_one_sentence(folder, arguments, words):
     done = run("synthesize", "people.csv", *arguments, folder=folder)
     assert done.returncode == 2
@@ -74,3 +86,76 @@ def test_what_cannot_work_is_one_sentence(folder, arguments, words):
     assert error.startswith("error: ")
     assert words in error
     assert not (folder / "synthetic.csv").exists()
+
+
+BAD_COLUMNS = {
+    "a million categories": (lambda n: [f"{k * 7919 % 999_983:06d}x" for k in range(n)], "frequent enough"),
+    "free text": (lambda n: [f"The patient, number {k}, came in with a cough." for k in range(n)], "free text"),
+    "all missing": (lambda n: [""] * n, "empty"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("column", "words"), BAD_COLUMNS.values(), ids=BAD_COLUMNS)
+def test_a_column_that_cannot_be_imitated_is_one_sentence(folder, column, words):
+    n = 1_500
+    frame = pd.DataFrame({"age": np.arange(n) % 70 + 18, "note": column(n)})
+    frame.to_csv(folder / "people.csv", index=False)
+    (folder / "notes.toml").write_text(
+        '[columns]\nage = "numeric"\nnote = "categorical"\n'
+    )
+    arguments = ["--epsilon", "3", "--schema", "notes.toml", "--no-audit"]
+    done = run("synthesize", "people.csv", *arguments, folder=folder)
+    assert done.returncode == 2
+    *_, error = done.stderr.strip().splitlines()
+    assert error.startswith("error: ")
+    assert words in error
+    assert not (folder / "synthetic.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("rows", "arguments", "words"),
+    [
+        (60, ["--no-audit"], "fewer than 100 rows"),
+        (120, [], "too few to audit"),
+        (150, ["--no-audit", "--epsilon", "0.05"], "budget"),
+    ],
+)
+def test_too_few_rows_are_one_sentence(folder, rows, arguments, words):
+    frame = pd.read_csv(folder / "people.csv")[["age", "city"]]
+    frame[:rows].to_csv(folder / "few.csv", index=False)
+    risk = [] if "--epsilon" in arguments else ["--epsilon", "3"]
+    done = run("synthesize", "few.csv", *risk, *arguments, folder=folder)
+    assert done.returncode == 2
+    *_, error = done.stderr.strip().splitlines()
+    assert error.startswith("error: ")
+    assert words in error
+
+
+def test_a_table_is_judged_by_people_who_were_held_out(folder, few_trees):
+    """One command from the file to the verdict, whose status is that of the verdict."""
+    pd.read_csv(folder / "people.csv")[["age", "smokes", "ill"]].to_csv(
+        folder / "small.csv", index=False
+    )
+    done = run(
+        "synthesize", "small.csv", "--target", "ill", "--epsilon", "3", "--constraint", "age >= 18", "--workers", "1", "--held-out", "0.3",
+        "--report", "judged", "--json",
+        folder=folder,
+    )  # fmt: skip
+    said = json.loads(done.stdout)
+    dossier = Dossier.from_json((folder / "judged" / "dossier.json").read_text())
+    assert done.returncode == dossier.decision.exit_status
+    assert said["audit"]["verdict"] == str(dossier.verdict)
+    made = load_synthetic(folder / "synthetic.csv")
+    assert (made.frame["age"] >= 18).all()
+    # About 70 % of the people were used, and the noisy number says no more than that.
+    assert 850 < len(made) < 1_250
+    spends = [f for f in dossier.findings if f.name == "choosing_spends"]
+    assert "spends privacy" in spends[0].text
+    price = dossier.evidence.utility
+    (real,) = price.beside.values()
+    assert real.low <= real.value <= real.high
+    assert said["audit"]["utility"]["value"] == price.gain.value
+    assert made.provenance.split["by"] == "held out"
+    assert not (folder / "judged" / ".unfinished").exists()
+    about = verify(folder / "judged", folder / "synthetic.csv", table=folder / "small.csv")  # fmt: skip
+    assert about.holds, about.sentence

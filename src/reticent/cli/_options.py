@@ -364,9 +364,9 @@ class CompareOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SynthesizeOptions:
-    """Make a synthetic table with a privacy guarantee, and write it with that guarantee.
+    """Make a synthetic table with a privacy guarantee, write it with that guarantee, and audit it.
 
-    Exit status: 0, or 2 for wrong usage or bad input.
+    Exit status: 0 release, or made without an audit; 1 refuse, 2 wrong usage or bad input, 3 inconclusive. The table is written in all cases but 2.
     """
 
     subject: TableOptions
@@ -390,12 +390,42 @@ class SynthesizeOptions:
         None,
         help="Values of the columns declared in TOML; else they are learned with noise.",
     )
+    constraint: list[str] | None = option(
+        None,
+        help="What every row keeps, such as 'a <= b', '0 <= age <= 120' or 'c = a + b'; may be repeated.",
+    )
+    audit: bool = option(
+        True,
+        "--audit/--no-audit",
+        help="Hold people out and judge the table by them; or use all rows, without a verdict.",
+    )
+    held_out: float = option(
+        0.2,
+        help="Share of the people held out for the audit, unless --part says who is.",
+    )
+    policy: str = option(
+        "default", help="Of the audit: default, strict, or a TOML file."
+    )
+    report: Path = option(
+        Path("reticent-audit"), help="Folder for dossier and report of the audit."
+    )
+    minutes: float | None = option(
+        None, help="About how long the audit may take; by default 2.", min=0.01
+    )
+    memory: float = option(
+        2.0, help="Gigabytes that rows and attacks may take.", min=0.01
+    )
+    effort: WorkerOptions
     seeded: bool = option(
         False, "--seeded", help="Noise from the seed, for experiments: NO GUARANTEE."
     )
-    seed: int = option(0, help="For the sample, never for secret noise.", min=0)
+    seed: int = option(
+        0, help="For the sample and the audit, never for secret noise.", min=0
+    )
     json: bool = option(
-        False, "--json", help="Print the guarantee as JSON, nothing else."
+        False,
+        "--json",
+        help="Print the guarantee and the verdict as JSON, nothing else.",
     )
 
 

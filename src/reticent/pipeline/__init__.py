@@ -13,6 +13,7 @@ from reticent.pipeline._clean import CleanResult, clean
 from reticent.pipeline._compare import ComparePlan, compare, run_comparison
 from reticent.pipeline._defences import Candidate, candidates_of, defences_around
 from reticent.pipeline._derive import Derived, derive_again
+from reticent.pipeline._held_out import CHOOSING_SPENDS, HeldOutAudit, RealTable
 from reticent.pipeline._identify import WatchPlan, run_identification
 from reticent.pipeline._input import must_be_writable, table_of
 from reticent.pipeline._insider import LOOKS, plan_rounds
@@ -32,12 +33,14 @@ from reticent.pipeline._pool import SIZES, forecast, largest_size
 from reticent.pipeline._repair import Repaired, run_repair
 from reticent.pipeline._risk import Risk, relation_of
 from reticent.pipeline._synthesize import (
+    FittedTable,
     Method,
     SynthesisPlan,
     Synthesized,
     run_synthesis,
     synthesize,
 )
+from reticent.pipeline._synthesizer import Synthesizer
 from reticent.pipeline._tables import NO_HOLDOUT, GivenTables, TablesAudit, critic_of
 from reticent.pipeline._train import (
     TrainedProduct,
@@ -51,6 +54,7 @@ from reticent.pipeline._verify import Verification, dossier_file, verify
 from reticent.pipeline._watched import watched_evidence
 
 __all__ = [
+    "CHOOSING_SPENDS",
     "LOOKS",
     "NO_HOLDOUT",
     "SIZES",
@@ -61,17 +65,21 @@ __all__ = [
     "ComparePlan",
     "Derived",
     "Dissimilar",
+    "FittedTable",
     "GivenTables",
+    "HeldOutAudit",
     "LargestGradient",
     "Method",
     "Mislabelled",
     "Neighbour",
     "OneRunAudit",
     "PerRecord",
+    "RealTable",
     "Repaired",
     "Risk",
     "SynthesisPlan",
     "Synthesized",
+    "Synthesizer",
     "TablesAudit",
     "TrainPlan",
     "TrainedProduct",

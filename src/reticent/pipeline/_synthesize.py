@@ -1,28 +1,43 @@
-"""Make a synthetic table for a stated risk: bound the rows of each person, calibrate, fit, sample, account."""
+"""Make a synthetic table for a stated risk: hold people out, calibrate, fit, sample, account, audit."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from reticent.account import Guarantee
-from reticent.data import ColumnKind, Schema, Table, as_frame, table_from_frame
-from reticent.errors import InvalidInput, OutputRefused
+from reticent.data import ColumnKind, Schema, Table, as_frame
+from reticent.errors import InvalidInput, OutputRefused, ReticentError
+from reticent.pipeline._held_out import HeldOutAudit, RealTable, divided
+from reticent.pipeline._input import must_be_writable
 from reticent.pipeline._risk import Risk
+from reticent.policy import Policy, read_policy
 from reticent.product import (
     Provenance,
     SyntheticTable,
+    load_synthetic,
     table_digest,
     versions,
     write_synthetic,
 )
-from reticent.train import MarginalGenerator, size_class
+from reticent.report import Dossier, is_watched, terminal
+from reticent.run import Run
+from reticent.train import MarginalGenerator, TableModel, TableRecipe, size_class
 
-__all__ = ["Method", "SynthesisPlan", "Synthesized", "run_synthesis", "synthesize"]
+__all__ = [
+    "FittedTable",
+    "Method",
+    "SynthesisPlan",
+    "Synthesized",
+    "fit_table",
+    "run_synthesis",
+    "synthesize",
+]
 
-DEFENDER = "defender"
 ENDINGS = (".csv", ".csv.gz", ".parquet")
 Method = Literal["auto", "tree", "adaptive"]
 
@@ -45,6 +60,10 @@ class SynthesisPlan:
         Rows of each person that are used at most, and that the noise covers.
     domain : path, optional
         Values of the columns declared in TOML; else they are learned with a tenth of the budget.
+    constraints : tuple of str
+        What every row keeps, beside what the domain declares.
+    audit : HeldOutAudit or None
+        How the table is judged by people who are held out; None to use everybody.
     seeded : bool
         Whether the noise comes from the seed, for experiments: nothing is guaranteed then.
     seed : int
@@ -57,10 +76,12 @@ class SynthesisPlan:
     rows: int | None = None
     rows_per_person: int = 1
     domain: Path | None = None
+    constraints: tuple[str, ...] = ()
+    audit: HeldOutAudit | None = None
     seeded: bool = False
     seed: int = 0
 
-    def generator(self) -> MarginalGenerator:
+    def generator(self) -> TableRecipe:
         """Return the recipe without the noise that the risk asks for."""
         return MarginalGenerator(
             method=self.method,
@@ -68,6 +89,7 @@ class SynthesisPlan:
             domain=None if self.domain is None else str(self.domain),
             rows=self.rows,
             rows_per_person=self.rows_per_person,
+            constraints=self.constraints,
             noise="seeded" if self.seeded else "secret",
         )
 
@@ -84,11 +106,14 @@ class Synthesized:
         What holds for every person and every attack.
     target : str
         The risk that was asked for, in words.
+    dossier : Dossier or None
+        What an audit found about the table, and its verdict; None if everybody was used and nobody is left to compare with.
     """
 
     table: SyntheticTable
     guarantee: Guarantee
     target: str
+    dossier: Dossier | None = None
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -108,12 +133,58 @@ class Synthesized:
 
     def __str__(self) -> str:
         made = f"{len(self.frame):,} rows, {self.frame.shape[1]} columns. "
+        if self.dossier is not None:
+            made += f"{self.dossier.verdict}. "
         if not self.guarantee.holds:
-            return f"{made}Nothing is guaranteed: {self.guarantee.caveats[0]}."
+            return f"{made}Nothing is guaranteed: {self.guarantee.caveats[-1]}."
         return (
             f"{made}Guaranteed: epsilon {self.guarantee.epsilon:.2f} at delta {self.guarantee.delta:.2g} ({self.guarantee.relation}), so that nobody becomes more "
             f"than {100 * self.guarantee.belief:.0f} % sure that a person was among the records."
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedTable:
+    """A model of a table, all of which has been paid for.
+
+    Parameters
+    ----------
+    model : TableModel
+        Draws rows.
+    guarantee : Guarantee
+        What holds for everything that is drawn, however much that is.
+    target : str
+        The risk that was asked for, in words.
+    provenance : Provenance
+        Where its tables come from.
+    real : RealTable
+        For the types of its columns.
+    """
+
+    model: TableModel
+    guarantee: Guarantee
+    target: str
+    provenance: Provenance
+    real: RealTable
+
+    def sample(self, rows: int | None = None, *, seed: int = 0) -> pd.DataFrame:
+        """Return new rows as a frame; see :meth:`drawn`."""
+        return self.drawn(rows, seed=seed).frame
+
+    def drawn(self, rows: int | None = None, *, seed: int = 0) -> Synthesized:
+        """Return a table of new rows, in the types of the real one.
+
+        Parameters
+        ----------
+        rows : int, optional
+            How many; by default about as many as were used, with noise.
+        seed : int
+            Of the sample. All samples together are covered by the one guarantee.
+        """
+        frame, warnings = self.model.sample(rows, seed=seed)
+        frame = _in_types_of(frame, self.real.table.schema, self.real.frame)
+        made = SyntheticTable(frame, provenance=self.provenance, warnings=warnings)
+        return Synthesized(table=made, guarantee=self.guarantee, target=self.target)
 
 
 def synthesize(
@@ -129,11 +200,16 @@ def synthesize(
     unit: str | None = None,
     rows_per_person: int = 1,
     domain: Path | str | None = None,
+    constraints: Sequence[str] = (),
     schema: Schema | None = None,
+    audit: bool = True,
+    held_out: float = HeldOutAudit.share,
+    policy: Policy | Path | str | None = None,
     seed: int = 0,
     out: Path | str | None = None,
+    progress: bool | None = None,
 ) -> Synthesized:
-    """Make a synthetic table with the least noise that keeps a risk below a limit.
+    """Make a synthetic table with the least noise that keeps a risk below a limit, and audit it.
 
     Say one limit: ``epsilon``, ``belief`` or ``advantage``.
 
@@ -152,24 +228,35 @@ def synthesize(
     method : str
         ``"tree"`` for small tables, ``"adaptive"`` for more than 10,000 rows, ``"auto"`` to choose by the size.
     rows : int, optional
-        Rows to make; by default about as many as there are, with noise.
+        Rows to make; by default about as many as are used, with noise.
     unit : str, optional
         Column that names the person a row belongs to; it is not imitated.
     rows_per_person : int
         Rows of each person that are used at most: the guarantee is about people, and more rows need more noise.
     domain : path, optional
         Values of the columns declared in TOML; else they are learned with a tenth of the budget.
+    constraints : sequence of str
+        What every row keeps, such as ``"systolic > diastolic"`` or ``"total = rent + food"``.
     schema : Schema, optional
         What the columns hold.
+    audit : bool
+        Whether a share of the people is held out, whom the generator never sees, and the table is judged by comparison with them. Without it all records are
+        used, and only the guarantee speaks of the table.
+    held_out : float
+        That share.
+    policy : Policy, path or str, optional
+        Rules of release for the audit: ``"default"``, ``"strict"``, a TOML file or a policy.
     seed : int
-        Of the sample, never of the noise.
+        Of the sample and the audit, never of the noise.
     out : path, optional
         CSV or Parquet file to write, with a file of provenance and guarantee beside it.
+    progress : bool, optional
+        Whether stages are shown on the way; by default they are on a terminal and in a notebook.
 
     Returns
     -------
     Synthesized
-        With ``frame``, ``guarantee`` and ``save(file)``.
+        With ``frame``, ``guarantee``, ``dossier`` and ``save(file)``.
 
     Raises
     ------
@@ -182,10 +269,11 @@ def synthesize(
     >>> rng = np.random.default_rng(0)
     >>> age = rng.integers(20, 80, size=3000)
     >>> people = pd.DataFrame({"age": age, "ill": rng.random(3000) < age / 100})
-    >>> made = reticent.synthesize(people, target="ill", epsilon=3)
+    >>> made = reticent.synthesize(people, target="ill", epsilon=3, audit=False)
     >>> made.guarantee.epsilon <= 3, list(made.frame.columns)
     (True, ['age', 'ill'])
     """
+    rules = policy if isinstance(policy, Policy) else read_policy(policy or "default")
     plan = SynthesisPlan(
         risk=Risk(epsilon=epsilon, delta=delta, belief=belief, advantage=advantage),
         method=method,
@@ -193,66 +281,133 @@ def synthesize(
         rows=rows,
         rows_per_person=rows_per_person,
         domain=None if domain is None else Path(domain),
+        constraints=tuple(constraints),
+        audit=HeldOutAudit(share=held_out, policy=rules) if audit else None,
         seed=seed,
     )
     frame = as_frame(real, name="real").rename(columns=str)
-    table = table_from_frame(
-        frame, target=None, unit=unit, schema=schema, name="the real table"
-    )
-    return run_synthesis(
-        table, plan, original=frame, out=None if out is None else Path(out)
-    )
+    file = None if out is None else Path(out)
+    with terminal(quiet=not (is_watched() if progress is None else progress)) as screen:
+        run = Run(seed=seed, tell=screen.tell, say=screen.say)
+        return run_synthesis(
+            RealTable(frame=frame, unit=unit, schema=schema), plan, out=file, run=run
+        )
 
 
 def run_synthesis(
-    table: Table,
+    real: RealTable,
     plan: SynthesisPlan,
     *,
-    original: pd.DataFrame,
     out: Path | None = None,
+    run: Run | None = None,
 ) -> Synthesized:
-    """Make a synthetic table by a plan.
+    """Make a synthetic table by a plan, write it, and audit it if the plan says so.
 
     Parameters
     ----------
-    table : Table
-        The records, with all columns that are imitated as features; if it has parts, only the defender's are used.
+    real : RealTable
+        The records; if they have parts, only the defender's are used.
     plan : SynthesisPlan
-        Risk and recipe.
-    original : pandas.DataFrame
-        The frame that the table was read from, for the types of its columns.
+        Risk, recipe and audit.
     out : Path, optional
         File to write.
+    run : Run, optional
+        Where finished steps are kept, effort, and who is told of progress. After an interruption the same noisy answers are found
+        there, so that the same table is made again and nothing is paid for twice.
     """
+    run = run or Run(seed=plan.seed)
     if out is not None:
         _must_be_a_table_file(out)
-    members = _of_each_person(_defenders(table), plan.rows_per_person)
-    public_rows = size_class(len(members))
-    risk = plan.risk
-    target, terms = risk.target(public_rows), risk.terms(public_rows)
-    generator = plan.generator().keeping(
-        target, members, delta=terms.delta, relation=terms.relation
+    if plan.audit is not None and plan.audit.report is not None:
+        must_be_writable(plan.audit.report)
+    members = divided(real, plan.audit, seed=plan.seed)
+    fitted = fit_table(real, plan, run=run, members=members)
+    result = fitted.drawn(seed=plan.seed)
+    if out is not None:
+        result = _written(result, out)
+    if plan.audit is None:
+        return result
+    dossier = plan.audit.judge(
+        result.table, real, members, target=plan.target, file=out, run=run
     )
-    made = generator.train(members, seed=plan.seed)
-    guarantee = generator.guarantee_on(members, terms)
-    divided = table.parts is not None
-    provenance = Provenance(
-        recipe=generator.recipe,
-        data_fingerprint=table_digest(table, seed=None),
-        versions=versions(),
-        split={"by": "part" if divided else "everything"},
-        claimed_epsilon=guarantee.epsilon if guarantee.holds else None,
-        guarantee=guarantee,
-    )
-    frame = _in_types_of(made.frame, table.schema, original)
-    result = Synthesized(
-        table=replace(made, frame=frame, provenance=provenance),
+    return replace(result, dossier=dossier)
+
+
+def fit_table(
+    real: RealTable,
+    plan: SynthesisPlan,
+    *,
+    run: Run,
+    members: NDArray[np.bool_] | None = None,
+) -> FittedTable:
+    """Spend the budget of a plan on a table.
+
+    Parameters
+    ----------
+    real : RealTable
+        The records.
+    plan : SynthesisPlan
+        Risk and recipe.
+    run : Run
+        Where noisy answers are kept, effort, progress.
+    members : array of bool, optional
+        The records that are used; by default all, or those of the defender.
+    """
+    table = real.table
+    used = divided(real, None, seed=plan.seed) if members is None else members
+    records = _of_each_person(table.take(np.flatnonzero(used)), plan.rows_per_person)
+    # Refused before the noise is calibrated, let alone spent.
+    recipe = plan.generator()
+    recipe.parsed_constraints(records)
+    public_rows = size_class(len(records))
+    target, terms = plan.risk.target(public_rows), plan.risk.terms(public_rows)
+    recipe = recipe.keeping(target, records, delta=terms.delta, relation=terms.relation)
+    model = recipe.fit(records, run=replace(run, seed=plan.seed))
+    guarantee = recipe.guarantee_on(records, terms)
+    split = {"by": "everything"}
+    if table.parts is not None:
+        split = {"by": "part"}
+    elif plan.audit is not None:
+        split = {"by": "held out", "share": f"{plan.audit.share:g}"}
+        share = f"that about {100 * plan.audit.share:g} % of the people were held out for an audit, by secret coins"
+        guarantee = replace(guarantee, public=(*guarantee.public, share))
+    return FittedTable(
+        model=model,
         guarantee=guarantee,
         target=target.words,
+        provenance=Provenance(
+            recipe=recipe.recipe,
+            data_fingerprint=table_digest(table, seed=None),
+            versions=versions(),
+            split=split,
+            claimed_epsilon=guarantee.epsilon if guarantee.holds else None,
+            guarantee=guarantee,
+        ),
+        real=real,
     )
-    if out is not None:
-        result.save(out)
-    return result
+
+
+def _written(result: Synthesized, out: Path) -> Synthesized:
+    """Write a table; say that two tables of the same records cost twice, if another one stood where this one goes."""
+    before = _bytes_of_same_records(result, out)
+    result.save(out)
+    if before is None or before == out.read_bytes():
+        return result  # after an interruption the same table is made again
+    note = "a table of the same records stood in this file and is replaced. If it was passed on, both together guarantee less: their epsilons and deltas add up."
+    table = replace(result.table, warnings=(*result.table.warnings, note))
+    return replace(result, table=table)
+
+
+def _bytes_of_same_records(result: Synthesized, out: Path) -> bytes | None:
+    """Return the file that stands at a place, if it is a table that was made from the same records."""
+    if not out.is_file():
+        return None
+    try:
+        before = load_synthetic(out).provenance.data_fingerprint
+    except ReticentError:
+        return None
+    same = before == result.table.provenance.data_fingerprint
+    return out.read_bytes() if same else None
 
 
 def _must_be_a_table_file(out: Path) -> None:
@@ -271,12 +426,6 @@ def _must_be_a_table_file(out: Path) -> None:
         raise OutputRefused(
             f"the file {out} cannot be written ({error.strerror or error}), so the budget would be spent for nothing; choose another one."
         ) from error
-
-
-def _defenders(table: Table) -> Table:
-    if table.parts is None:
-        return table
-    return table.take(np.flatnonzero(table.parts == DEFENDER))
 
 
 def _of_each_person(table: Table, most: int) -> Table:

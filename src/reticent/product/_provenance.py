@@ -1,5 +1,6 @@
 """Where a product comes from: written by whoever made it, and read as a claim."""
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -67,6 +68,12 @@ class Provenance:
 
 def versions() -> dict[str, str]:
     """Return the versions of the packages that a result depends on."""
+    return dict(_versions())
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    # Read once: it takes longer than to make a small synthetic table, of which a pool makes many.
     names = (
         "reticent",
         "numpy",

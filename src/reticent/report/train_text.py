@@ -10,6 +10,7 @@ from rich.text import Text
 
 from reticent.account import Guarantee
 from reticent.evidence import Estimate
+from reticent.report._dossier import Dossier
 from reticent.report._terminal import paragraph
 from reticent.report.sections.guarantee import guarantee_rows, guarantee_sentence
 from reticent.report.words import percent
@@ -72,8 +73,10 @@ class SynthesisSummary:
         What users should know about the table.
     file : str
         Where it was written.
-    audit : str
-        The command that audits it.
+    dossier : Dossier or None
+        What its audit has found; None if there was none.
+    audit : str or None
+        The command that audits it; None if nobody is left to compare with.
     """
 
     subject: str
@@ -83,7 +86,8 @@ class SynthesisSummary:
     guarantee: Guarantee
     warnings: tuple[str, ...]
     file: str
-    audit: str
+    dossier: Dossier | None
+    audit: str | None
 
 
 def print_synthesis(summary: SynthesisSummary, console: Console) -> None:
@@ -107,11 +111,37 @@ def print_synthesis(summary: SynthesisSummary, console: Console) -> None:
     console.print()
     for warning in summary.warnings:
         say(f"Note: {warning}", "yellow")
-    say(
-        "The guarantee covers the file alone. Choosing among several synthetic tables by how well they fit the records spends privacy that it does not count."
-    )
+    if summary.dossier is not None:
+        say(_price(summary.dossier))
+        say(
+            "The guarantee covers the synthetic table alone. What follows was counted on real records without noise: choosing among several tables by it, or passing it "
+            "on, spends privacy that the guarantee does not count."
+        )
+    else:
+        say(
+            "The guarantee covers the file alone. Choosing among several synthetic tables by how well they fit the records spends privacy that it does not count."
+        )
     console.print(Text(f"  Synthetic table: {summary.file}"), soft_wrap=True)
-    console.print(Text(f"  Put it to the test: {summary.audit}"), soft_wrap=True)
+    if summary.dossier is not None:
+        return
+    if summary.audit is not None:
+        console.print(Text(f"  Put it to the test: {summary.audit}"), soft_wrap=True)
+    else:
+        say(
+            "All rows were used, so nobody is left to compare with: how useful the table is, and whether attacks find anything in it, cannot be told with these records."
+        )
+
+
+def _price(dossier: Dossier) -> str:
+    """Return what a model loses that learns from the synthetic table in place of the real one."""
+    utility = dossier.evidence.utility
+    real = next(iter(utility.beside.values()), None)
+    if utility.gain is None or real is None:
+        return "There was nothing to predict, so the price of the table against the real one was not measured."
+    return (
+        f"Its price: on people whom nobody used, a model that learned from the synthetic table saves {utility.gain.percent} of the errors of a constant answer, and "
+        f"one that learned from the real rows that were used saves {real.percent}."
+    )
 
 
 def print_training(summary: TrainingSummary, console: Console) -> None:

@@ -8,7 +8,7 @@ from reticent.train.adversarial import AdversarialNetwork
 from reticent.train.generators import Generator, parse_generator
 from reticent.train.judges import JUDGES, CodedRows, judge_scores
 from reticent.train.many import train_many
-from reticent.train.marginals import MarginalGenerator, size_class
+from reticent.train.marginals import FittedMarginals, MarginalGenerator, size_class
 from reticent.train.models import EstimatorTrainer, standard_preprocessing
 from reticent.train.networks import (
     ModuleTrainer,
@@ -66,6 +66,7 @@ from reticent.train.spec import (
     spell,
     trainer_of,
 )
+from reticent.train.table_recipe import TableModel, TableRecipe
 
 __all__ = [
     "JUDGES",
@@ -77,6 +78,7 @@ __all__ = [
     "CodedRows",
     "Distillation",
     "EstimatorTrainer",
+    "FittedMarginals",
     "Generator",
     "LabelSmoothing",
     "MarginalGenerator",
@@ -96,6 +98,8 @@ __all__ = [
     "RepairedLabels",
     "SoftLabelTrainer",
     "SoftLabels",
+    "TableModel",
+    "TableRecipe",
     "Training",
     "Validated",
     "claim_of_opacus",

@@ -24,22 +24,6 @@ FALSE_ALARM = 1e-6
 NAMES = ("age", "cost", "city", "ill")
 
 
-class Recorder(Noise):
-    """Notes every exact answer and what it is protected with, and adds noise from a list of its own, the same for all tables."""
-
-    def __init__(self, seed):
-        super().__init__(stream(seed, "recorder"))
-        self.__dict__["queries"] = []
-
-    def on_counts(self, counts, deviation):
-        self.queries.append(("counts", np.array(counts), deviation))
-        return super().on_counts(counts, deviation)
-
-    def choose(self, scores, epsilon):
-        self.queries.append(("scores", np.array(scores), epsilon))
-        return int(np.argmax(scores))
-
-
 def people(rng, n):
     age = rng.integers(18, 90, n).astype(float)
     cost = np.round(np.exp(rng.normal(3, 1, n)), 2) * (rng.random(n) < 0.7)
@@ -61,51 +45,6 @@ def declared(tmp_path):
     file = tmp_path / "domain.toml"
     file.write_text(DOMAIN, encoding="utf-8")
     return str(file)
-
-
-def first_queries(generator, frame, monkeypatch):
-    """Return the queries of a fit as exact answers: the noise of the recorder is the same on neighbouring tables."""
-    recorder = Recorder(7)
-    monkeypatch.setattr(Noise, "seeded", classmethod(lambda cls, seed: recorder))
-    generator.train(as_table(frame), seed=3)
-    return recorder.queries
-
-
-@pytest.mark.parametrize("method", ["tree", "adaptive"])
-def test_every_query_moves_by_no_more_than_is_paid_for(
-    method, declared, seed, monkeypatch
-):
-    """Replay on neighbours: a histogram moves by 1 in one cell, a score by at most 1, up to the first answer that noise makes differ."""
-    rng = stream(seed, "replay")
-    frame = people(rng, 400)
-    generator = MarginalGenerator(
-        method=method, target="ill", domain=declared, noise="seeded", rows=100
-    )
-    whole = first_queries(generator, frame, monkeypatch)
-    spent = 0.0
-    compared = {"counts": 0, "scores": 0}
-    for row in rng.choice(len(frame), 3, replace=False):
-        other = first_queries(
-            generator, frame.drop(index=row).reset_index(drop=True), monkeypatch
-        )
-        for (kind, a, paid), (_, b, paid_too) in zip(whole, other, strict=False):
-            if a.shape != b.shape or (kind == "scores" and compared["counts"] == 0):
-                break
-            if kind == "counts":
-                if np.abs(a - b).sum() > 1:
-                    break  # another pair was chosen or other bins were cut, given other noisy answers
-                assert np.abs(a - b).sum() == 1
-            else:
-                assert paid == paid_too
-            compared[kind] += 1
-    assert compared["counts"] >= 12
-    budget = generator.budget(as_table(frame))
-    for kind, _, paid in whole:
-        spent += 1 / paid**2 if kind == "counts" else 0.0
-    pairs = budget.pairs_mu_squared
-    histograms_ = budget.columns / budget.histogram_deviation**2
-    assert spent <= (pairs + histograms_) * (1 + 1e-9)
-    assert sum(kind == "scores" for kind, _, _ in whole) <= budget.choices
 
 
 def scored(data, frame_bins, expected, pairs):

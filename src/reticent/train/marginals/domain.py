@@ -6,6 +6,7 @@ listed if their noisy count exceeds a threshold that a category of one single pe
 (Korolova et al., WWW 2009), which is part of the guarantee.
 """
 
+import contextlib
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,15 +21,23 @@ from reticent.data import ColumnKind, Table
 from reticent.errors import InvalidInput
 from reticent.train.marginals.columns import Categories, Column, Numbers
 from reticent.train.marginals.noise import Noise
-from reticent.train.private.domain import read_declared
+from reticent.train.private.domain import declared_content, read_declared
 
-__all__ = ["Look", "declared_columns", "learned_columns", "looks"]
+__all__ = [
+    "Look",
+    "declared_columns",
+    "declared_constraints",
+    "declared_ranges",
+    "learned_columns",
+    "looks",
+]
 
 HALF_OCTAVES = range(-40, 81)  # from 1e-6 to 1e12, in powers of the root of two
 MOST_VALUES = 256  # whole numbers with a cell each; more would drown in the noise
 FINE = 64  # cells of a column otherwise: several for each bin of a pair of columns
 # Counts below so many standard deviations count as noise: an empty cell exceeds it once in 30,000.
 HEARD = 4.0
+ALSO = frozenset({"constraints"})  # what a domain may declare beside its columns
 CLOSER = 4.0  # the second look replaces the range only if it is so many times narrower
 Counts = NDArray[np.int64]
 
@@ -243,7 +252,7 @@ def declared_columns(path: Path | str, table: Table) -> tuple[Column, ...]:
         If the file cannot be read or does not fit the columns.
     """
     path = Path(path)
-    numbers, categories = read_declared(path)
+    numbers, categories = read_declared(path, also=ALSO)
     kinds = table.schema.columns
     for name in {*numbers, *categories} - set(kinds):
         raise InvalidInput(
@@ -260,6 +269,34 @@ def declared_columns(path: Path | str, table: Table) -> tuple[Column, ...]:
         else:
             columns.append(_declared_categories(path, name, categories.get(name)))
     return tuple(columns)
+
+
+def declared_constraints(path: Path | str) -> tuple[str, ...]:
+    """Return the constraints of a declared domain: the list ``constraints`` before its tables.
+
+    Raises
+    ------
+    InvalidInput
+        If they are no list of texts.
+    """
+    texts = declared_content(Path(path)).get("constraints", [])
+    if not isinstance(texts, list) or not all(isinstance(t, str) for t in texts):
+        raise InvalidInput(
+            f'the domain {path} declares constraints as {texts!r}; write a list of texts, such as ["a <= b"], above the tables.'
+        )
+    return tuple(texts)
+
+
+def declared_ranges(path: Path | str) -> dict[str, tuple[float, float]]:
+    """Return the lowest and highest values of the columns of numbers that a domain declares, as far as they can be read."""
+    numbers, _ = read_declared(Path(path), also=ALSO)
+    ranges = {}
+    for name, pair in numbers.items():
+        # What is wrong with another one is said where columns are made of them.
+        with contextlib.suppress(TypeError, ValueError):
+            low, high = (float(x) for x in pair)
+            ranges[name] = (low, high)
+    return ranges
 
 
 def _declared_numbers(path: Path, pair: Any, values: "pd.Series[Any]") -> Column:

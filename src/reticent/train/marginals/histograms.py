@@ -50,7 +50,7 @@ class Histograms:
 
 
 def noisy_histograms(
-    codes: NDArray[np.int64],
+    codes: NDArray[np.integer],
     columns: Sequence[Column],
     deviation: float,
     noise: Noise,

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,13 +32,16 @@ class Binned:
         The column whose pairs matter most.
     """
 
-    bins: NDArray[np.int64]
+    bins: NDArray[np.integer]
     sizes: tuple[int, ...]
     target: int | None = None
+    _counted: dict[Pair, NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
     def counts(self, pair: Pair) -> NDArray[np.int64]:
-        """Return how many records are in each pair of bins."""
-        return pair_counts(self.bins, pair, self.sizes)
+        """Return how many records are in each pair of bins; each pair is counted once."""
+        if pair not in self._counted:
+            self._counted[pair] = pair_counts(self.bins, pair, self.sizes)
+        return self._counted[pair]
 
     @property
     def pairs(self) -> list[Pair]:
@@ -63,11 +66,12 @@ class Binned:
 
 
 def pair_counts(
-    bins: NDArray[np.int64], pair: Pair, sizes: Sequence[int]
+    bins: NDArray[np.integer], pair: Pair, sizes: Sequence[int]
 ) -> NDArray[np.int64]:
     """Return how many rows are in each pair of bins."""
     i, j = pair
-    flat = bins[:, i] * sizes[j] + bins[:, j]
+    # In four bytes: the product of two numbers of bins is far below 2^31, but above 2^15.
+    flat = bins[:, i].astype(np.int32) * np.int32(sizes[j]) + bins[:, j]
     counts = np.bincount(flat, minlength=sizes[i] * sizes[j])
     return np.asarray(counts.reshape(sizes[i], sizes[j]), dtype=np.int64)
 

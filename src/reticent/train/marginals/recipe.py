@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
 from reticent.account import (
     Guarantee,
@@ -20,37 +18,30 @@ from reticent.account import (
 from reticent.data import Table
 from reticent.errors import InvalidInput
 from reticent.product import Provenance, SyntheticTable, versions
-from reticent.run import Content, content_of, stream
+from reticent.run import Content, Run, content_of, stream
 from reticent.train._plain import PlainTrainer
-from reticent.train.marginals.adaptive import Spending, fit_adaptive
+from reticent.train.constraints import Constraints, parse_constraints
 from reticent.train.marginals.budget import Budget, Method
 from reticent.train.marginals.columns import Column
 from reticent.train.marginals.domain import (
     Look,
     declared_columns,
+    declared_constraints,
+    declared_ranges,
     learned_columns,
     looks,
 )
-from reticent.train.marginals.histograms import (
-    Histograms,
-    binned,
-    noisy_histograms,
-    number_of_bins,
-)
-from reticent.train.marginals.junction import Measured
-from reticent.train.marginals.noise import Noise
-from reticent.train.marginals.pairs import Binned
-from reticent.train.marginals.sampling import decoded, rows_in_cells
-from reticent.train.marginals.tree import fit_tree
+from reticent.train.marginals.fitted import FittedMarginals, fit_pairs, must_be_rows
+from reticent.train.marginals.histograms import noisy_histograms
+from reticent.train.marginals.noise import Journal, Noise
 
 __all__ = ["MarginalGenerator", "size_class"]
 
-Array = NDArray[np.float64]
 # Above so many rows pairs are chosen adaptively, below a tree is better. A power of ten, because only the power of ten of the rows is public.
 LARGE = 10_000
-SCARCITY: dict[Method, float] = {"tree": 2.0, "adaptive": 4.0}
 FEWEST_ROWS = 100  # below, no budget that protects anybody leaves anything
-MOST_ROWS = 10**9
+# Bytes for each record and column while a fit runs: four for its cell, two for its bin, and eight at a time for counting.
+BYTES_PER_CELL = 4 + 2
 
 
 def size_class(rows: int) -> int:
@@ -85,6 +76,9 @@ class MarginalGenerator(PlainTrainer):
         Rows to make; by default the noisy number of records.
     rows_per_person : int
         The most rows that one person has in the table; larger persons are refused.
+    constraints : tuple of str
+        What every row keeps, such as ``"systolic > diastolic"``, ``"0 <= age <= 120"`` or ``"total = rent + food"``; beside those that the domain declares. They are
+        taken as publicly known, and keeping them costs no privacy.
     noise : str
         ``"secret"`` for a table that may be released; ``"seeded"`` for experiments, which carries no guarantee.
 
@@ -104,6 +98,7 @@ class MarginalGenerator(PlainTrainer):
     domain: str | None = None
     rows: int | None = None
     rows_per_person: int = 1
+    constraints: tuple[str, ...] = ()
     noise: Literal["secret", "seeded"] = "secret"
 
     def __post_init__(self) -> None:
@@ -121,10 +116,14 @@ class MarginalGenerator(PlainTrainer):
             )
         if not 0 < self.failure < 1:
             raise InvalidInput(f"failure must lie inside (0, 1), got {self.failure}.")
-        if self.rows is not None and not 20 <= self.rows <= MOST_ROWS:
+        if self.rows is not None:
+            must_be_rows(self.rows)
+        if isinstance(self.constraints, str):
             raise InvalidInput(
-                f"rows must be between 20 and {MOST_ROWS:,}, got {self.rows}."
+                f"constraints must be a list of texts, got the text {self.constraints!r}; write it as ({self.constraints!r},)."
             )
+        # A list is as good, and would make the recipe unhashable.
+        object.__setattr__(self, "constraints", tuple(self.constraints))
         if self.rows_per_person < 1:
             raise InvalidInput(
                 f"rows_per_person must be at least 1, got {self.rows_per_person}."
@@ -227,6 +226,8 @@ class MarginalGenerator(PlainTrainer):
             public.append("the declared values of the columns")
         if self.rows is not None:
             public.append("the number of rows that were asked for")
+        if self.constraints:
+            public.append("the constraints that every row keeps")
         if self.rows_per_person > 1:
             public.append(
                 f"that no person has more than {self.rows_per_person} rows, or that further rows were left out"
@@ -264,20 +265,92 @@ class MarginalGenerator(PlainTrainer):
         InvalidInput
             If there are too few records, or the noise hides them.
         """
-        self._must_fit(table)
-        noise = Noise.secret() if self.noise == "secret" else Noise.seeded(seed)
-        rng = stream(seed, "sample of marginals")
-        budget = self.budget(table)
-        columns = self._columns(table, budget, noise)
-        codes = np.stack([c.code(table.features[c.name]) for c in columns], axis=1)
-        single = noisy_histograms(codes, columns, budget.histogram_deviation, noise)
-        rows = round(single.total) if self.rows is None else self.rows
-        frame = _made(columns, codes, single, budget, (noise, rng), (rows, self.target))
+        frame, warnings = self.fit(table, run=Run(seed=seed)).sample(seed=seed)
         return SyntheticTable(
             frame,
             provenance=Provenance(recipe=self.recipe, versions=versions()),
-            warnings=_warnings(columns, single),
+            warnings=warnings,
         )
+
+    def fit(self, table: Table, *, run: Run) -> FittedMarginals:
+        """Spend the whole budget on a table; return a model from which any number of rows may be drawn.
+
+        Parameters
+        ----------
+        table : Table
+            The records; only their features are used.
+        run : Run
+            Where noisy answers are kept, so that a fit that is interrupted goes on without drawing any of them again; its seed is that of samples of
+            the model, and of the noise only if the recipe says so.
+
+        Raises
+        ------
+        InvalidInput
+            If there are too few records, the noise hides them, or a constraint cannot be kept.
+        """
+        self._must_fit(table)
+        self._must_be_in_memory(table, run)
+        constraints = self.parsed_constraints(table)
+        budget = self.budget(table)
+        noise = self._noise(table, budget, run)
+        columns = self._columns(table, budget, noise)
+        codes = np.empty((len(table), len(columns)), dtype=np.int32)
+        for j, column in enumerate(columns):
+            codes[:, j] = column.code(table.features[column.name])
+        single = noisy_histograms(codes, columns, budget.histogram_deviation, noise)
+        rng = stream(run.seed, "fit of marginals")
+        places, model = fit_pairs(
+            columns, codes, single, budget, (noise, rng), self.target
+        )
+        return FittedMarginals(
+            columns=columns,
+            single=single,
+            places=places,
+            model=model,
+            constraints=constraints,
+            rows=round(single.total) if self.rows is None else self.rows,
+        )
+
+    def parsed_constraints(self, table: Table) -> Constraints:
+        """Return what every row keeps, by the recipe and by the declared domain.
+
+        Raises
+        ------
+        InvalidInput
+            If a constraint is not about columns of the table, or no row could keep all of them.
+        """
+        declared: tuple[str, ...] = ()
+        ranges = {}
+        if self.domain is not None:
+            declared = declared_constraints(self.domain)
+            ranges = declared_ranges(self.domain)
+        return parse_constraints(
+            (*declared, *self.constraints), table.schema, ranges=ranges
+        )
+
+    def _noise(self, table: Table, budget: Budget, run: Run) -> Noise:
+        source = Noise.secret() if self.noise == "secret" else Noise.seeded(run.seed)
+        # What is drawn from the model later, and what is kept of it, does not change what is asked.
+        asked = replace(self, rows=None, constraints=())
+        return Journal(
+            source.rng,
+            source=source,
+            run=run,
+            depends=asked.content() + content_of(table.fingerprint, run.seed),
+            steps=budget.looks + budget.columns + 2 * budget.choices,
+        )
+
+    def _must_be_in_memory(self, table: Table, run: Run) -> None:
+        """Refuse a table that does not fit before the budget is spent."""
+        made = len(table) if self.rows is None else self.rows
+        columns = len(table.schema.columns)
+        # Of a synthetic row, bin, cell and value of each column are held at the same time.
+        needed = columns * (BYTES_PER_CELL * len(table) + 3 * 8 * made) / 1e9
+        if needed > run.effort.memory:
+            raise InvalidInput(
+                f"making {made:,} rows takes about {needed:.1f} GB, more than the {run.effort.memory:g} GB allowed; use more --memory, fewer --rows, or leave columns "
+                "out with --drop."
+            )
 
     def _must_fit(self, table: Table) -> None:
         if len(table) < FEWEST_ROWS:
@@ -308,77 +381,6 @@ class MarginalGenerator(PlainTrainer):
             rows_per_person=self.rows_per_person,
         )
         return learned_columns(table, look, noise)
-
-
-def _made(
-    columns: tuple[Column, ...],
-    codes: NDArray[np.int64],
-    single: Histograms,
-    budget: Budget,
-    randomness: tuple[Noise, np.random.Generator],
-    wanted: tuple[int, str | None],
-) -> pd.DataFrame:
-    """Return rows: bins from a model of pairs, cells inside bins from the histograms, values inside cells at random."""
-    (noise, rng), (rows, target) = randomness, wanted
-    deviation = budget.pair_deviation if budget.choices else 1.0
-    bins = number_of_bins(single.total, deviation, SCARCITY[budget.method])
-    bin_of_cell = [
-        binned(column, counts, single.deviation, bins)
-        for column, counts in zip(columns, single.counts, strict=True)
-    ]
-    margins = tuple(
-        np.bincount(places, weights=counts).astype(np.float64)
-        for places, counts in zip(bin_of_cell, single.counts, strict=True)
-    )
-    names = [column.name for column in columns]
-    data = Binned(
-        bins=np.stack([p[codes[:, j]] for j, p in enumerate(bin_of_cell)], axis=1),
-        sizes=tuple(len(margin) for margin in margins),
-        target=None if target is None else names.index(target),
-    )
-    if budget.method == "tree" or not budget.choices:
-        epsilon = budget.choice_epsilon if budget.choices else 1.0
-        tree = fit_tree(data, margins, noise, epsilon=epsilon, deviation=deviation)
-        in_bins = tree.sample(rows, rng)
-    else:
-        spending = Spending(
-            choices=budget.choices,
-            epsilon=budget.choice_epsilon,
-            mu_squared=budget.pairs_mu_squared,
-        )
-        known = tuple(
-            _margin(j, margins[j], places, single.deviation)
-            for j, places in enumerate(bin_of_cell)
-        )
-        network = fit_adaptive(
-            data, known, noise, spending, total=single.total, rng=rng
-        )
-        in_bins = network.sample(rows, rng)
-    cells = rows_in_cells(in_bins, bin_of_cell, single.counts, rng)
-    return pd.DataFrame(decoded(cells, columns, rng))[names]
-
-
-def _margin(
-    column: int, counts: Array, places: NDArray[np.int64], deviation: float
-) -> Measured:
-    """Return the counts of a column's bins, with a variance for each cell that they are made of."""
-    cells = np.bincount(places, minlength=len(counts))
-    return Measured((column,), counts, deviation**2 * np.maximum(cells, 1))
-
-
-def _warnings(columns: tuple[Column, ...], single: Histograms) -> tuple[str, ...]:
-    """Say in which columns much was not heard; from noisy counts alone."""
-    pooled = [
-        column.name
-        for column, counts in zip(columns, single.counts, strict=True)
-        if not column.ordered and counts[-2] > single.total / 2
-    ]
-    if not pooled:
-        return ()
-    return (
-        f"more than half of the values of {', '.join(map(repr, pooled[:5]))} are too rare to be listed and are written as (other); leave such columns out, "
-        "or declare their values.",
-    )
 
 
 def _words(budget: Budget) -> str:

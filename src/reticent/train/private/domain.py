@@ -23,7 +23,14 @@ from reticent.data import ColumnKind, Table
 from reticent.errors import InvalidInput
 from reticent.product import Encoder
 
-__all__ = ["Domain", "learn_domain", "noisy_counts", "read_declared", "read_domain"]
+__all__ = [
+    "Domain",
+    "declared_content",
+    "learn_domain",
+    "noisy_counts",
+    "read_declared",
+    "read_domain",
+]
 
 OCTAVES = range(-20, 41)  # powers of two that are told apart: from 1e-6 to 1e12
 STEPS = 2  # cells of the histogram per octave: few, so that the count of each exceeds the noise
@@ -72,21 +79,41 @@ class Domain:
         return both[:, 0].copy(), both[:, 1].copy()
 
 
-def read_declared(path: Path) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def declared_content(path: Path) -> Mapping[str, Any]:
+    """Return everything that a domain in TOML declares.
+
+    Raises
+    ------
+    InvalidInput
+        If the file cannot be read.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput(
+            f"the domain {path} cannot be read ({error}); write it as TOML with tables [numbers] and [categories]."
+        ) from error
+
+
+def read_declared(
+    path: Path, *, also: frozenset[str] = frozenset()
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Return what a domain in TOML declares of columns: the table ``[numbers]`` and the table ``[categories]``.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    also : frozenset of str
+        Further keys that it may have.
 
     Raises
     ------
     InvalidInput
         If the file cannot be read or has anything else in it.
     """
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput(
-            f"the domain {path} cannot be read ({error}); write it as TOML with tables [numbers] and [categories]."
-        ) from error
-    unknown = set(content) - {"numbers", "categories"}
+    content = declared_content(path)
+    unknown = set(content) - {"numbers", "categories"} - also
     if unknown:
         raise InvalidInput(
             f"the domain {path} has the unknown key {min(unknown)!r}; it has two tables, [numbers] and [categories]."
