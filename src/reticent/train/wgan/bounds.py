@@ -15,7 +15,6 @@ References
 .. [1] Pedersen, "Privacy-preserving synthetic data", Theorem 3.1.1; the sums of (3.9), (3.10), (3.21) and (3.22) run over the inputs of a layer, or over its outputs on the way back.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -210,4 +209,4 @@ def _corner(interval: Interval) -> float:
 def _distance(interval: Interval, place: Array) -> float:
     """Return the largest distance from a place in a box."""
     furthest = np.maximum(np.abs(interval[1] - place), np.abs(place - interval[0]))
-    return math.fsum((furthest**2).ravel()) ** 0.5 * ROUNDING
+    return float(np.linalg.norm(furthest)) * ROUNDING

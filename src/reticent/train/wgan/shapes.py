@@ -33,8 +33,9 @@ Shape = Literal["spherical", "thesis", "layers", "best"]
 # Share by which every reach is widened, for what arithmetic adds to it: releasing on a grid moves a block by 1e-5 of its reach, and sums of B records in
 # double precision err by about B * 1e-16 of it each.
 MARGIN = 1e-4
-# Components that hardly move count as moving by this share of the largest one, so that every deviation is positive and rounding is covered.
-LEAST = 1e-9
+# Components that hardly move count as moving by this share of the largest number that occurs, so that every deviation is positive and the margin
+# covers the rounding of sums.
+LEAST = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +175,7 @@ def _best(blocks: Sequence[Block], noise: float) -> Allotment:
 
 
 def _halves(blocks: Sequence[Block]) -> tuple[Array, ...]:
-    largest = max(float(block.half.max()) for block in blocks)
+    largest = max(float((np.abs(block.middle) + block.half).max()) for block in blocks)
     return tuple(
         np.maximum(block.half, LEAST * largest) * (1 + MARGIN) for block in blocks
     )
