@@ -18,13 +18,13 @@ from reticent.product import (
     versions,
     write_synthetic,
 )
-from reticent.train import MarginalGenerator, size_class
+from reticent.train import MarginalGenerator, WassersteinGenerator, size_class
 
 __all__ = ["Method", "SynthesisPlan", "Synthesized", "run_synthesis", "synthesize"]
 
 DEFENDER = "defender"
 ENDINGS = (".csv", ".csv.gz", ".parquet")
-Method = Literal["auto", "tree", "adaptive"]
+Method = Literal["auto", "tree", "adaptive", "wgan"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class SynthesisPlan:
     risk : Risk
         What may be found out about a person.
     method : str
-        ``"auto"``, ``"tree"`` or ``"adaptive"``.
+        ``"auto"``, ``"tree"``, ``"adaptive"`` or ``"wgan"``.
     target : str, optional
         The column that models will predict.
     rows : int, optional
@@ -60,8 +60,16 @@ class SynthesisPlan:
     seeded: bool = False
     seed: int = 0
 
-    def generator(self) -> MarginalGenerator:
+    def generator(self) -> MarginalGenerator | WassersteinGenerator:
         """Return the recipe without the noise that the risk asks for."""
+        if self.method == "wgan":
+            return WassersteinGenerator(
+                target=self.target,
+                domain=None if self.domain is None else str(self.domain),
+                rows=self.rows,
+                rows_per_person=self.rows_per_person,
+                noise="seeded" if self.seeded else "secret",
+            )
         return MarginalGenerator(
             method=self.method,
             target=self.target,
@@ -150,7 +158,8 @@ def synthesize(
     advantage : float, optional
         Largest TPR - FPR of any membership attack, in (0, 1).
     method : str
-        ``"tree"`` for small tables, ``"adaptive"`` for more than 10,000 rows, ``"auto"`` to choose by the size.
+        ``"tree"`` for small tables, ``"adaptive"`` for more than 10,000 rows, ``"auto"`` to choose by the size; ``"wgan"`` for a generator that
+        is trained against a critic, which keeps less.
     rows : int, optional
         Rows to make; by default about as many as there are, with noise.
     unit : str, optional

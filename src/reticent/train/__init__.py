@@ -66,6 +66,7 @@ from reticent.train.spec import (
     spell,
     trainer_of,
 )
+from reticent.train.wgan import HealthGAN, WassersteinGenerator
 
 __all__ = [
     "JUDGES",
@@ -78,6 +79,7 @@ __all__ = [
     "Distillation",
     "EstimatorTrainer",
     "Generator",
+    "HealthGAN",
     "LabelSmoothing",
     "MarginalGenerator",
     "Module",
@@ -98,6 +100,7 @@ __all__ = [
     "SoftLabels",
     "Training",
     "Validated",
+    "WassersteinGenerator",
     "claim_of_opacus",
     "fitting_batch",
     "gentler_call",

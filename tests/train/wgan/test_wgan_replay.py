@@ -15,7 +15,7 @@ from reticent.run import stream
 from reticent.train.marginals.noise import Noise
 from reticent.train.wgan import modes, recipe, training
 from reticent.train.wgan.critics import critic_of
-from reticent.train.wgan.modes import Clip, Lipschitz, Tanh, Thesis
+from reticent.train.wgan.modes import ClipMode, LipschitzMode, TanhMode, ThesisMode
 from reticent.train.wgan.noise import Source
 from reticent.train.wgan.regions import Region
 from reticent.train.wgan.shapes import Allotment
@@ -134,14 +134,14 @@ def replayed(mode, declared, monkeypatch, seed, *, swap=False, rate=2e-3):
 
 
 MODES = {
-    "lipschitz": Lipschitz(),
-    "lipschitz, spherical": Lipschitz(shape="spherical"),
-    "thesis": Thesis(),
-    "thesis, its noise": Thesis(shape="thesis"),
-    "thesis, spherical": Thesis(shape="spherical"),
-    "thesis, penalty at data": Thesis(penalty_at="data", shape="layers"),
-    "clip": Clip(),
-    "tanh": Tanh(),
+    "lipschitz": LipschitzMode(),
+    "lipschitz, spherical": LipschitzMode(shape="spherical"),
+    "thesis": ThesisMode(),
+    "thesis, its noise": ThesisMode(shape="thesis"),
+    "thesis, spherical": ThesisMode(shape="spherical"),
+    "thesis, penalty at data": ThesisMode(penalty_at="data", shape="layers"),
+    "clip": ClipMode(),
+    "tanh": TanhMode(),
 }
 
 
@@ -174,7 +174,7 @@ def test_the_bound_of_a_lipschitz_critic_is_nearly_reached_and_its_guard_never_f
         return scales
 
     monkeypatch.setattr(modes, "_scales", watched)
-    shares = replayed(Lipschitz(), declared, monkeypatch, seed)
+    shares = replayed(LipschitzMode(), declared, monkeypatch, seed)
     assert min(least) == 1.0
     assert shares.max() > 0.3
 
@@ -187,7 +187,7 @@ def test_a_bound_from_other_weights_is_seen(declared, seed, monkeypatch):
         first.append(critic)
         return honest(first[0], region)
 
-    grows = Thesis(strength=0.0, shape="layers")
+    grows = ThesisMode(strength=0.0, shape="layers")
     assert replayed(grows, declared, monkeypatch, seed, rate=0.5).max() <= 1
     monkeypatch.setattr(modes, "bounds_of", stale)
     assert replayed(grows, declared, monkeypatch, seed, rate=0.5).max() > 1
@@ -197,9 +197,9 @@ def test_a_bound_from_other_weights_is_seen(declared, seed, monkeypatch):
 
     monkeypatch.setattr(modes, "bounds_of", halved)
     # Clipping at the bound keeps even a wrong bound; without it the flaw shows.
-    assert replayed(Lipschitz(), declared, monkeypatch, seed).max() <= 1
+    assert replayed(LipschitzMode(), declared, monkeypatch, seed).max() <= 1
     monkeypatch.setattr(modes, "_scales", lambda squares, bound: np.ones(len(squares)))
-    assert replayed(Lipschitz(), declared, monkeypatch, seed).max() > 1
+    assert replayed(LipschitzMode(), declared, monkeypatch, seed).max() > 1
 
 
 def test_a_sum_that_is_not_centred_is_seen(declared, seed, monkeypatch):
@@ -209,14 +209,14 @@ def test_a_sum_that_is_not_centred_is_seen(declared, seed, monkeypatch):
         made = honest(blocks, shape, noise)
         return replace(made, centres=tuple(np.zeros_like(c) for c in made.centres))
 
-    mode = Thesis(shape="thesis", slope=0.9)  # steep on both sides: narrow intervals far from 0  # fmt: skip
+    mode = ThesisMode(shape="thesis", slope=0.9)  # steep on both sides: narrow intervals far from 0  # fmt: skip
     assert replayed(mode, declared, monkeypatch, seed).max() <= 1
     monkeypatch.setattr(modes, "allot", off_centre)
     assert replayed(mode, declared, monkeypatch, seed).max() > 1
 
 
 def test_a_penalty_at_data_that_is_not_paid_for_is_seen(declared, seed, monkeypatch):
-    mode = Thesis(penalty_at="data", shape="layers", strength=1e4)
+    mode = ThesisMode(penalty_at="data", shape="layers", strength=1e4)
     assert replayed(mode, declared, monkeypatch, seed).max() <= 1
     monkeypatch.setattr(modes, "_wider", lambda block, reach: block)
     assert replayed(mode, declared, monkeypatch, seed).max() > 1
@@ -227,7 +227,7 @@ def test_a_penalty_at_data_that_is_not_paid_for_is_seen(declared, seed, monkeypa
 
 def allotment_of(seed):
     rng = stream(seed, "allotment")
-    critic = critic_of((4, 6, 1), Lipschitz().activation, rng)
+    critic = critic_of((4, 6, 1), LipschitzMode().activation, rng)
     centres = tuple(np.zeros_like(p) for p in critic.parameters)
     reaches = (np.array(1.0), np.full((1, 6), 0.5), np.array(0.2))
     deviations = (np.array(3.0), np.linspace(0.5, 2, 6)[None, :], np.array(0.7))
@@ -262,11 +262,11 @@ def test_every_block_carries_its_noise(kind, right, seed):
 
 def test_a_critic_that_drifted_is_refused(seed):
     rng = stream(seed, "drift")
-    critic = critic_of((3, 4, 1), Clip().activation, rng)
+    critic = critic_of((3, 4, 1), ClipMode().activation, rng)
     huge = tuple(1e9 * np.ones_like(p) for p in critic.parameters)
     step = modes.Step(critic=critic, region=Region.cube(3), fakes=rng.random((4, 3)), fake_mean=huge, noise=1.0, source=Source.secret())  # fmt: skip
     with pytest.raises(InvalidInput, match="clipping bound"):
-        Clip().query(step, rng.random((5, 3)))
+        ClipMode().query(step, rng.random((5, 3)))
 
 
 def test_releases_lie_on_a_public_grid(seed):

@@ -36,7 +36,7 @@ class GeneratorNetwork:
     @property
     def latent(self) -> int:
         """How many random numbers make a row."""
-        return self.weights[0].shape[1]
+        return int(self.weights[0].shape[1])
 
     def with_parameters(self, parameters: Sequence[Array]) -> "GeneratorNetwork":
         """Return a generator of the same shape with other parameters."""

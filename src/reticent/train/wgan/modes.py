@@ -32,7 +32,15 @@ from reticent.train.wgan.regions import Region
 from reticent.train.wgan.shapes import MARGIN, Allotment, Shape, allot
 from reticent.train.wgan.spectral import projected, projected_vector
 
-__all__ = ["Clip", "Lipschitz", "Mode", "Query", "Step", "Tanh", "Thesis"]
+__all__ = [
+    "ClipMode",
+    "LipschitzMode",
+    "Mode",
+    "Query",
+    "Step",
+    "TanhMode",
+    "ThesisMode",
+]
 
 Array = NDArray[np.float64]
 CANCELLED = 1e-13  # share of squared norms that rounding may lose: hundreds of units in the last place
@@ -113,7 +121,7 @@ class Mode(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lipschitz:
+class LipschitzMode:
     """A critic that is 1-Lipschitz by construction.
 
     Parameters
@@ -160,7 +168,7 @@ class Lipschitz:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Thesis:
+class ThesisMode:
     """The critic of the source with its intervals, narrowed by norms.
 
     Parameters
@@ -229,7 +237,7 @@ class Thesis:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clip:
+class ClipMode:
     """Clip each record's residual around the mean gradient of the fakes.
 
     Parameters
@@ -303,7 +311,7 @@ class Clip:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tanh:
+class TanhMode:
     """Pass every component of each record's residual through a tanh.
 
     Parameters

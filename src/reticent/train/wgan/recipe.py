@@ -37,7 +37,13 @@ from reticent.train.marginals.sampling import decoded
 from reticent.train.wgan.budget import CriticBudget
 from reticent.train.wgan.coding import Coding, coding_of
 from reticent.train.wgan.critics import values_and_factors
-from reticent.train.wgan.modes import Clip, Lipschitz, Mode, Tanh, Thesis
+from reticent.train.wgan.modes import (
+    ClipMode,
+    LipschitzMode,
+    Mode,
+    TanhMode,
+    ThesisMode,
+)
 from reticent.train.wgan.noise import Source
 from reticent.train.wgan.training import (
     Settings,
@@ -51,10 +57,10 @@ __all__ = ["MODES", "WassersteinGenerator"]
 Array = NDArray[np.float64]
 ModeName = Literal["lipschitz", "thesis", "clip", "tanh"]
 MODES: dict[str, Mode] = {
-    "lipschitz": Lipschitz(),
-    "thesis": Thesis(),
-    "clip": Clip(),
-    "tanh": Tanh(),
+    "lipschitz": LipschitzMode(),
+    "thesis": ThesisMode(),
+    "clip": ClipMode(),
+    "tanh": TanhMode(),
 }
 FEWEST_ROWS = 100  # below, no budget that protects anybody leaves anything
 MOST_ROWS = 10**9
