@@ -33,6 +33,7 @@ MODULES = (
     "reticent.train",
     "reticent.train.private",
     "reticent.train.marginals",
+    "reticent.train.wgan",
     "reticent.train.soft",
     "reticent.train.tensors",
     "reticent.pool",

@@ -150,6 +150,7 @@ MEASURED = (
     "train/test_retaught.py",
     "train/test_models.py",
     "train/test_spec.py",
+    "train/wgan",
 )
 
 

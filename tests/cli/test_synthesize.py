@@ -59,6 +59,25 @@ def test_a_table_is_made_with_its_guarantee_beside_it(folder):
     assert "1,500" not in (folder / "made.csv.provenance.json").read_text()
 
 
+def test_a_generator_with_a_critic_is_a_method_like_the_others(folder):
+    done = run(
+        "synthesize", "people.csv", "--method", "wgan", "--unit", "who", "--rows-per-person", "2", "--schema", "schema.toml", "--epsilon", "8",
+        "--rows", "60", "--out", "made.csv", "--no-audit", "--constraint", "age >= 30", "--json",
+        folder=folder,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    made = load_synthetic(folder / "made.csv")
+    assert list(made.frame.columns) == ["age", "since", "city", "smokes", "ill"]
+    assert len(made) == 60
+    assert (made.frame["age"].dropna() >= 30).all()
+    stated = made.provenance.guarantee
+    assert stated is not None
+    assert stated.holds
+    assert 7.9 < stated.epsilon <= 8
+    assert "up to 2 rows" in stated.mechanism
+    assert made.provenance.recipe.startswith("reticent.WassersteinGenerator(")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

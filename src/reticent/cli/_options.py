@@ -379,7 +379,8 @@ class SynthesizeOptions:
         None, help="Rows to make; by default about as many as TABLE has.", min=20
     )
     method: str = option(
-        "auto", help="tree, adaptive, or auto to choose by the size of TABLE."
+        "auto",
+        help="tree, adaptive, or auto to choose by the size of TABLE; wgan for a generator trained against a critic, which keeps less.",
     )
     rows_per_person: int = option(
         1,

@@ -26,7 +26,13 @@ from reticent.product import (
 )
 from reticent.report import Dossier, is_watched, terminal
 from reticent.run import Run
-from reticent.train import MarginalGenerator, TableModel, TableRecipe, size_class
+from reticent.train import (
+    MarginalGenerator,
+    TableModel,
+    TableRecipe,
+    WassersteinGenerator,
+    size_class,
+)
 
 __all__ = [
     "FittedTable",
@@ -39,7 +45,7 @@ __all__ = [
 ]
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")
-Method = Literal["auto", "tree", "adaptive"]
+Method = Literal["auto", "tree", "adaptive", "wgan"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +57,7 @@ class SynthesisPlan:
     risk : Risk
         What may be found out about a person.
     method : str
-        ``"auto"``, ``"tree"`` or ``"adaptive"``.
+        ``"auto"``, ``"tree"``, ``"adaptive"`` or ``"wgan"``.
     target : str, optional
         The column that models will predict.
     rows : int, optional
@@ -83,6 +89,15 @@ class SynthesisPlan:
 
     def generator(self) -> TableRecipe:
         """Return the recipe without the noise that the risk asks for."""
+        if self.method == "wgan":
+            return WassersteinGenerator(
+                target=self.target,
+                domain=None if self.domain is None else str(self.domain),
+                rows=self.rows,
+                rows_per_person=self.rows_per_person,
+                constraints=self.constraints,
+                noise="seeded" if self.seeded else "secret",
+            )
         return MarginalGenerator(
             method=self.method,
             target=self.target,
@@ -226,7 +241,8 @@ def synthesize(
     advantage : float, optional
         Largest TPR - FPR of any membership attack, in (0, 1).
     method : str
-        ``"tree"`` for small tables, ``"adaptive"`` for more than 10,000 rows, ``"auto"`` to choose by the size.
+        ``"tree"`` for small tables, ``"adaptive"`` for more than 10,000 rows, ``"auto"`` to choose by the size; ``"wgan"`` for a generator that
+        is trained against a critic, which keeps less.
     rows : int, optional
         Rows to make; by default about as many as are used, with noise.
     unit : str, optional

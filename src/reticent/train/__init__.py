@@ -67,6 +67,7 @@ from reticent.train.spec import (
     trainer_of,
 )
 from reticent.train.table_recipe import TableModel, TableRecipe
+from reticent.train.wgan import HealthGAN, WassersteinGenerator
 
 __all__ = [
     "JUDGES",
@@ -80,6 +81,7 @@ __all__ = [
     "EstimatorTrainer",
     "FittedMarginals",
     "Generator",
+    "HealthGAN",
     "LabelSmoothing",
     "MarginalGenerator",
     "Module",
@@ -102,6 +104,7 @@ __all__ = [
     "TableRecipe",
     "Training",
     "Validated",
+    "WassersteinGenerator",
     "claim_of_opacus",
     "fitting_batch",
     "gentler_call",

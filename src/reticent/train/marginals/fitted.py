@@ -1,6 +1,6 @@
 """What a marginal generator has learned: noisy counts and a model of pairs, from which rows are drawn at no further cost."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,7 +21,7 @@ from reticent.train.marginals.pairs import Binned
 from reticent.train.marginals.sampling import decoded, rows_in_cells
 from reticent.train.marginals.tree import fit_tree
 
-__all__ = ["FittedMarginals", "fit_pairs", "must_be_rows"]
+__all__ = ["FittedMarginals", "fit_pairs", "kept_rows", "must_be_rows"]
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -51,6 +51,37 @@ def must_be_rows(rows: int) -> None:
         raise InvalidInput(
             f"rows must be between {FEWEST_MADE} and {MOST_MADE:,}, got {rows}."
         )
+
+
+def kept_rows(
+    constraints: Constraints,
+    draw: Callable[[int], pd.DataFrame],
+    rows: int,
+    rng: np.random.Generator,
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return rows that keep all constraints, and a word if few of those that were drawn did.
+
+    Parameters
+    ----------
+    constraints : Constraints
+        What every row keeps.
+    draw : callable
+        Returns so many new rows.
+    rows : int
+        How many are wanted.
+    rng : numpy.random.Generator
+        Of what is moved.
+    """
+    if not constraints:
+        return draw(rows), ()
+    kept = constraints.kept(draw, rows, rng=rng)
+    if kept.share >= RARELY:
+        return kept.frame, ()
+    moved = f", and {kept.moved:,} rows had to be moved" if kept.moved else ""
+    return kept.frame, (
+        f"of the rows that were drawn {100 * kept.share:.0f} % keep all constraints{moved}; either a constraint does not hold for the records, or "
+        "the noise hides that it does.",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,16 +132,10 @@ class FittedMarginals:
         must_be_rows(number)
         rng = stream(seed, "sample of marginals")
         warnings = _pooled(self.columns, self.single)
-        if not self.constraints:
-            return self._drawn(number, rng), warnings
-        kept = self.constraints.kept(lambda n: self._drawn(n, rng), number, rng=rng)
-        if kept.share < RARELY:
-            moved = f", and {kept.moved:,} rows had to be moved" if kept.moved else ""
-            warnings += (
-                f"of the rows that were drawn {100 * kept.share:.0f} % keep all constraints{moved}; either a constraint does not hold for the records, or "
-                "the noise hides that it does.",
-            )
-        return kept.frame, warnings
+        frame, more = kept_rows(
+            self.constraints, lambda n: self._drawn(n, rng), number, rng
+        )
+        return frame, (*warnings, *more)
 
     def _drawn(self, rows: int, rng: np.random.Generator) -> pd.DataFrame:
         """Return rows: bins from the model of pairs, cells inside bins from the histograms, values inside cells at random."""

@@ -1,6 +1,7 @@
 """The recipe of a marginal generator, as a trainer whose product is a synthetic table."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -35,7 +36,12 @@ from reticent.train.marginals.fitted import FittedMarginals, fit_pairs, must_be_
 from reticent.train.marginals.histograms import noisy_histograms
 from reticent.train.marginals.noise import Journal, Noise
 
-__all__ = ["MarginalGenerator", "size_class"]
+__all__ = [
+    "MarginalGenerator",
+    "constraints_of",
+    "listed_constraints",
+    "size_class",
+]
 
 # Above so many rows pairs are chosen adaptively, below a tree is better. A power of ten, because only the power of ten of the rows is public.
 LARGE = 10_000
@@ -118,12 +124,8 @@ class MarginalGenerator(PlainTrainer):
             raise InvalidInput(f"failure must lie inside (0, 1), got {self.failure}.")
         if self.rows is not None:
             must_be_rows(self.rows)
-        if isinstance(self.constraints, str):
-            raise InvalidInput(
-                f"constraints must be a list of texts, got the text {self.constraints!r}; write it as ({self.constraints!r},)."
-            )
         # A list is as good, and would make the recipe unhashable.
-        object.__setattr__(self, "constraints", tuple(self.constraints))
+        object.__setattr__(self, "constraints", listed_constraints(self.constraints))
         if self.rows_per_person < 1:
             raise InvalidInput(
                 f"rows_per_person must be at least 1, got {self.rows_per_person}."
@@ -319,14 +321,7 @@ class MarginalGenerator(PlainTrainer):
         InvalidInput
             If a constraint is not about columns of the table, or no row could keep all of them.
         """
-        declared: tuple[str, ...] = ()
-        ranges = {}
-        if self.domain is not None:
-            declared = declared_constraints(self.domain)
-            ranges = declared_ranges(self.domain)
-        return parse_constraints(
-            (*declared, *self.constraints), table.schema, ranges=ranges
-        )
+        return constraints_of(self.constraints, self.domain, table)
 
     def _noise(self, table: Table, budget: Budget, run: Run) -> Noise:
         source = Noise.secret() if self.noise == "secret" else Noise.seeded(run.seed)
@@ -381,6 +376,33 @@ class MarginalGenerator(PlainTrainer):
             rows_per_person=self.rows_per_person,
         )
         return learned_columns(table, look, noise)
+
+
+def listed_constraints(given: Sequence[str]) -> tuple[str, ...]:
+    """Return constraints as a tuple.
+
+    Raises
+    ------
+    InvalidInput
+        If they are one text, whose letters would be taken for constraints.
+    """
+    if isinstance(given, str):
+        raise InvalidInput(
+            f"constraints must be a list of texts, got the text {given!r}; write it as ({given!r},)."
+        )
+    return tuple(given)
+
+
+def constraints_of(
+    given: tuple[str, ...], domain: str | None, table: Table
+) -> Constraints:
+    """Return what every row keeps: what was given, and what a declared domain says."""
+    declared: tuple[str, ...] = ()
+    ranges = {}
+    if domain is not None:
+        declared = declared_constraints(domain)
+        ranges = declared_ranges(domain)
+    return parse_constraints((*declared, *given), table.schema, ranges=ranges)
 
 
 def _words(budget: Budget) -> str:

@@ -1,0 +1,106 @@
+"""What a training against a critic has learned: a generator, from which rows are drawn at no further cost."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from reticent.run import stream
+from reticent.train.constraints import Constraints
+from reticent.train.marginals.columns import Column
+from reticent.train.marginals.fitted import kept_rows, must_be_rows
+from reticent.train.marginals.sampling import decoded
+from reticent.train.wgan.coding import Coding
+from reticent.train.wgan.critics import values_and_factors
+from reticent.train.wgan.training import Trained
+
+__all__ = ["FittedGenerator"]
+
+# A column that is further than this from its histogram, in total variation, is named as a lost mode.
+LOST = 0.25
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedGenerator:
+    """A generator, all of which has been paid for: any number of rows may be drawn from it under one guarantee.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        The cells of every column.
+    coding : Coding
+        Columns as coordinates.
+    trained : Trained
+        The networks.
+    matched : bool
+        Whether columns are matched to their noisy histograms.
+    constraints : Constraints
+        What every row keeps.
+    rows : int
+        Rows to draw if nobody says how many.
+    far : tuple of float
+        How far each column of the generator's own rows is from its noisy histogram, as a total variation.
+    """
+
+    columns: tuple[Column, ...]
+    coding: Coding
+    trained: Trained
+    matched: bool
+    constraints: Constraints
+    rows: int
+    far: tuple[float, ...]
+
+    def sample(
+        self, rows: int | None = None, *, seed: int = 0
+    ) -> tuple[pd.DataFrame, tuple[str, ...]]:
+        """Return new rows, and what users should know about them.
+
+        Parameters
+        ----------
+        rows : int, optional
+            How many; by default about as many as there are records.
+        seed : int
+            Of the sample, which protects nobody: the guarantee rests on the noise of the fit.
+
+        Raises
+        ------
+        InvalidInput
+            If there are too few or too many rows.
+        """
+        number = self.rows if rows is None else rows
+        must_be_rows(number)
+        rng = stream(seed, "rows of a generator")
+        frame, warnings = kept_rows(
+            self.constraints, lambda n: self._drawn(n, rng), number, rng
+        )
+        return frame, (*self._lost(), *warnings)
+
+    def criticise(self, features: pd.DataFrame) -> NDArray[np.float64]:
+        """Return the critic's value of each record."""
+        cells = [column.code(features[column.name]) for column in self.columns]
+        coded = self.coding.code(np.stack(cells, axis=1))
+        return values_and_factors(self.trained.critic, coded)[0]
+
+    def _drawn(self, rows: int, rng: np.random.Generator) -> pd.DataFrame:
+        values = self.trained.rows(rows, rng)
+        cells = self.coding.decode(values, self.matched, rng)
+        names = [column.name for column in self.columns]
+        return pd.DataFrame(decoded(cells, self.columns, rng))[names]
+
+    def _lost(self) -> tuple[str, ...]:
+        """Say which columns the generator did not get right by itself: lost modes, measured against noisy histograms alone."""
+        lost = [
+            column.name
+            for column, far in zip(self.columns, self.far, strict=True)
+            if far > LOST
+        ]
+        if not lost:
+            return ()
+        words = f"the generator by itself misses the distribution of {', '.join(map(repr, lost[:5]))} by up to {100 * max(self.far):.0f} % of the rows (lost modes)"
+        after = (
+            "; single columns were matched to noisy histograms afterwards, but what goes with what may be lost"
+            if self.matched
+            else ""
+        )
+        return (f"{words}{after}; more rows, a larger epsilon or --method tree help.",)

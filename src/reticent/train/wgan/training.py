@@ -1,0 +1,230 @@
+"""The two-player training: the critic asks the data for one noisy sum per step, the generator only asks the critic."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reticent.errors import InvalidInput
+from reticent.train.wgan.coding import Coding
+from reticent.train.wgan.critics import Critic, Sums, critic_of, values_and_factors
+from reticent.train.wgan.generators import Adam, GeneratorNetwork, generator_of
+from reticent.train.wgan.modes import Mode, Step
+from reticent.train.wgan.noise import Source
+from reticent.train.wgan.penalty import penalty_of
+from reticent.train.wgan.regions import Region
+
+__all__ = ["Settings", "Trained", "private_asks", "train_critic_and_generator"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Sizes and rates of a training; none of them depends on the records.
+
+    Parameters
+    ----------
+    critic, generator : tuple of int
+        Units of the hidden layers.
+    latent : int
+        Random numbers that make a row.
+    normal : bool
+        Whether they are normal; else uniform on [0, 1] as in the source.
+    fakes : int
+        Rows of the generator in each step.
+    critic_rate, generator_rate : float
+        Learning rates of Adam.
+    momentum : float
+        Decay of the mean of gradients in Adam.
+    critic_steps : int
+        Steps of the critic for each step of the generator.
+    averaging : float
+        Decay of the mean of the generator's weights that rows are made with; 0 for the last weights.
+    """
+
+    critic: tuple[int, ...] = (64, 32)
+    generator: tuple[int, ...] = (64, 64)
+    latent: int = 32
+    normal: bool = True
+    fakes: int = 256
+    critic_rate: float = 2e-3
+    generator_rate: float = 1e-3
+    momentum: float = 0.5
+    critic_steps: int = 2
+    averaging: float = 0.99
+
+    def draws(self, rows: int, rng: np.random.Generator) -> Array:
+        """Return random numbers for so many rows."""
+        shape = (rows, self.latent)
+        return rng.standard_normal(shape) if self.normal else rng.random(shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """What a training leaves: both networks, and how rows are made.
+
+    Parameters
+    ----------
+    generator : GeneratorNetwork
+        Its weights, averaged over the last steps.
+    critic : Critic
+        The critic; it carries the same guarantee, and is not released unless asked for.
+    settings : Settings
+        How random numbers are drawn.
+    """
+
+    generator: GeneratorNetwork
+    critic: Critic
+    settings: Settings
+
+    def rows(self, count: int, rng: np.random.Generator) -> Array:
+        """Return rows of coordinates between 0 and 1."""
+        return self.generator.rows(self.settings.draws(count, rng))[0]
+
+
+# From the critic, its fakes and their mean gradient to an estimate of the mean gradient at the data.
+Ask = Callable[[Critic, Array, Sums], Sums]
+
+
+def train_critic_and_generator(
+    coding: Coding,
+    mode: Mode,
+    settings: Settings,
+    asks: Iterator[Ask],
+    rng: np.random.Generator,
+) -> Trained:
+    """Train a critic and a generator against each other.
+
+    Parameters
+    ----------
+    coding : Coding
+        The coordinates.
+    mode : Mode
+        The critic's activation, penalty and projection.
+    settings : Settings
+        Sizes and rates.
+    asks : iterator of callable
+        One per step of the critic: how the data are asked. All that this function learns of them goes through these calls.
+    rng : numpy.random.Generator
+        Of initial weights, fakes and penalties, which protect nobody.
+
+    Raises
+    ------
+    InvalidInput
+        If the weights grow beyond all bounds.
+    """
+    region, middle = coding.region, coding.middle
+    width = len(middle)
+    critic = critic_of((width, *settings.critic, 1), mode.activation, rng)
+    widths = (settings.latent, *settings.generator, width)
+    generator = generator_of(widths, coding.groups, rng)
+    averaged = list(generator.parameters)
+    critic_adam = Adam(settings.critic_rate, settings.momentum)
+    generator_adam = Adam(settings.generator_rate, settings.momentum)
+    for number, ask in enumerate(asks, start=1):
+        fakes = generator.rows(settings.draws(settings.fakes, rng))[0] - middle
+        _, at_fakes = values_and_factors(critic, fakes)
+        fake_mean = tuple(part / len(fakes) for part in at_fakes.total())
+        ascent = [
+            real - fake
+            for real, fake in zip(ask(critic, fakes, fake_mean), fake_mean, strict=True)
+        ]
+        if mode.penalty:
+            points = _between(fakes, region, rng)
+            pulls = penalty_of(critic, points, mode.penalty)
+            ascent = [slope - pull for slope, pull in zip(ascent, pulls, strict=True)]
+        moved = critic_adam.moved(critic.parameters, ascent)
+        critic = mode.settled(critic.with_parameters(moved))
+        if not all(np.isfinite(p).all() for p in critic.parameters):
+            raise InvalidInput(
+                "the weights of the critic grew beyond all bounds, so nothing was learned; use a smaller critic_rate, or the Lipschitz mode."
+            )
+        if number % settings.critic_steps == 0:
+            generator = _improved(generator, critic, generator_adam, settings, rng)
+            # The mean begins with the weights themselves, and gets longer.
+            keep = min(settings.averaging, 1 - 1 / (number // settings.critic_steps))
+            averaged = [
+                keep * mean + (1 - keep) * parameter
+                for mean, parameter in zip(averaged, generator.parameters, strict=True)
+            ]
+    return Trained(
+        generator=generator.with_parameters(averaged), critic=critic, settings=settings
+    )
+
+
+def private_asks(
+    coded: Array,
+    region: Region,
+    mode: Mode,
+    source: Source,
+    schedule: Iterator[tuple[float, float, float]],
+) -> Iterator[Ask]:
+    """Yield how the data are asked in each step: one sum over a Poisson sample, released with noise.
+
+    Parameters
+    ----------
+    coded : array
+        Coordinates of all records.
+    region : Region
+        Where they lie, whoever they belong to.
+    mode : Mode
+        How a record's part is bounded.
+    source : Source
+        Of samples and noise.
+    schedule : iterator of tuple
+        Noise multiplier, sampling rate and expected size of the sample of each step; the size is that of a noisy count.
+    """
+    for noise, rate, expected in schedule:
+
+        def ask(
+            critic: Critic,
+            fakes: Array,
+            fake_mean: Sums,
+            noise: float = noise,
+            rate: float = rate,
+            expected: float = expected,
+        ) -> Sums:
+            taking_part = source.sample(len(coded), rate)
+            step = Step(
+                critic=critic,
+                region=region,
+                fakes=fakes,
+                fake_mean=fake_mean,
+                noise=noise,
+                source=source,
+            )
+            query = mode.query(step, coded[taking_part])
+            released = source.release(query.sums, query.allotment)
+            return tuple(
+                part / expected + centre
+                for part, centre in zip(released, query.allotment.centres, strict=True)
+            )
+
+        yield ask
+
+
+def _between(fakes: Array, region: Region, rng: np.random.Generator) -> Array:
+    """Return points between fakes and random points of the region: no record is in them."""
+    anywhere = region.low + rng.random(fakes.shape) * (region.high - region.low)
+    shares = rng.random((len(fakes), 1))
+    return shares * fakes + (1 - shares) * anywhere
+
+
+def _improved(
+    generator: GeneratorNetwork,
+    critic: Critic,
+    adam: Adam,
+    settings: Settings,
+    rng: np.random.Generator,
+) -> GeneratorNetwork:
+    """Return the generator after a step towards rows that the critic takes for real."""
+    rows, layers = generator.rows(settings.draws(settings.fakes, rng))
+    middle = np.concatenate(
+        [np.full(size, 0.5 if size == 1 else 1 / size) for size in generator.groups]
+    )
+    _, factors = values_and_factors(critic, rows - middle)
+    slope = factors.gradients[0] @ critic.weights[0]
+    gradient = generator.gradient(rows, layers, slope)
+    return generator.with_parameters(adam.moved(generator.parameters, gradient))
