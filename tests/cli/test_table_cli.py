@@ -86,7 +86,7 @@ def test_without_a_holdout_it_is_inconclusive(folder):
         ([*AUDIT, "--pool", "4"], "no generator to make it"),
         ([*AUDIT, "--generator", "generators:absent"], "has no function 'absent'"),
         ([*AUDIT, "--generator", "absent:make"], "cannot be imported"),
-        ([*AUDIT, "--generator", "make()"], "write it as module:function"),
+        ([*AUDIT, "--generator", "make()"], "as module:function"),
         ([*AUDIT, "--target", "income"], "no column 'income'"),
         ([*AUDIT, "--unit", "who"], "no column 'who'"),
         ([*AUDIT, "--part", "sex"], "given twice"),

@@ -15,12 +15,22 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 import reticent
+from made_tables import people
 from reticent.attack import Loss, Need, Scores
+from reticent.audits import SyntheticTableKind
 from reticent.data import table_from_frame
 from reticent.pipeline import AuditPlan, run_audit
+from reticent.pipeline._case import Case
+from reticent.pipeline._pool import PoolSize, train_pool
 from reticent.policy import Verdict, read_policy
+from reticent.product import SyntheticTable
 from reticent.run import Cluster, Effort, Processes, Run, Serial, Store
-from reticent.train import EstimatorTrainer, parse_trainer
+from reticent.train import (
+    EstimatorTrainer,
+    MarginalGenerator,
+    parse_generator,
+    parse_trainer,
+)
 
 sys.path.insert(0, str(Path(__file__).parent))
 from mortal import Mortal
@@ -73,6 +83,35 @@ def test_the_same_digits_whoever_does_the_work(table, alone, kind, request):
     result = run_audit(table, plan, run=carried_out_by(workers))
     assert result.dossier.to_json() == alone.dossier.to_json()
     assert np.array_equal(result.per_record.score, alone.per_record.score)
+
+
+@pytest.mark.parametrize("kind", ["processes", "cluster"])
+def test_shadow_generators_are_made_by_any_workers(kind, request, tmp_path):
+    """Tables of a recipe are a pool like any other: the same digits by all workers, and a resumed run makes none again."""
+    rng = np.random.default_rng(0)
+    frame = people(600, rng).assign(part=np.repeat(["defender", "reserved", "auxiliary"], 200))  # fmt: skip
+    table = table_from_frame(frame, target=None, part="part")
+    members = table.take(np.arange(200))
+    plan = AuditPlan(
+        trainer=parse_generator("MarginalGenerator(noise_multiplier=0.5)", rows_per_record=1.0, members=members),
+        product=SyntheticTable(people(200, rng)),
+        of_kind=SyntheticTableKind("ill"),
+        pool=4,
+    )  # fmt: skip
+    case = Case.of(table, plan, None, Run())
+    size = PoolSize(models=4, chosen="asked for")
+
+    def made_by(workers, store):
+        run = Run(effort=Effort(workers=workers), store=store)
+        return train_pool(case, size, 12, run).comparisons
+
+    alone = made_by(Serial(), Store(folder=tmp_path / "kept"))
+    workers = request.getfixturevalue(kind)
+    assert np.array_equal(made_by(workers, Store(folder=tmp_path / "other")), alone)
+    with pytest.MonkeyPatch.context() as patch:
+        # Whoever is asked to make a table now is not needed: all of them were kept.
+        patch.setattr(MarginalGenerator, "train", None)
+        assert np.array_equal(made_by(Serial(), Store(folder=tmp_path / "kept")), alone)
 
 
 def test_a_killed_worker_does_not_end_an_audit(table, tmp_path):

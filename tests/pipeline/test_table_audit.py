@@ -1,5 +1,6 @@
 """Audits of synthetic tables whose leak is known: verdicts, findings, what the report holds and what it does not."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,11 @@ import pytest
 
 import reticent
 from made_tables import copied, copied_among, mixed, people, resampled
-from reticent.audits import SYNTHETIC_TABLE
+from reticent.attack.synthetic import Tables
+from reticent.audits import SYNTHETIC_TABLE, Sides
+from reticent.audits._table_contents import contents_of_table
+from reticent.audits._table_transfer import transfer_of
+from reticent.data import Coder, in_columns_of, table_from_frame
 from reticent.errors import InvalidInput, InvalidPredictions, InvalidTable
 from reticent.pipeline import derive_again
 from reticent.policy import Verdict, read_policy
@@ -116,6 +121,71 @@ def test_the_report_shows_no_record_no_rare_value_and_no_small_count(world, of_c
     assert "May this synthetic table be released?" in page
     assert "Of 1,000 people in your table" in page
     assert "Who is exposed, and by what" in page
+
+
+def tables_of(real, others, made):
+    """Return the tables of an audit as attackers have them; those who are compared with are the records themselves."""
+    table = table_from_frame(pd.concat([real, others], ignore_index=True), target=None)
+    coder = Coder(table.features, table.schema)
+    coded = coder.code(table.features)
+    released = in_columns_of(made, table.features, table.schema).frame
+    return Tables(
+        records=coded,
+        synthetic=coder.code(released),
+        auxiliary=coded,
+        names=coder.names,
+    )
+
+
+def small_numbers(part, path=""):
+    """Yield where a part of a dossier has a number of people between one and the smallest group."""
+    if isinstance(part, dict):
+        for name, value in part.items():
+            yield from small_numbers(value, f"{path}.{name}")
+    elif isinstance(part, list):
+        for value in part:
+            yield from small_numbers(value, path)
+    elif isinstance(part, int) and 0 < part < 20:
+        yield path
+
+
+def test_the_dossier_has_no_small_count_of_people_either(world, of_copula):
+    """Seven copied rows are a number of few people; the twin counts them, as the audit does before it hides them."""
+    written = json.loads(of_copula.to_json())["evidence"]
+    # How many values and columns there are is not a number of people.
+    allowed = {".rare_values", ".smallest_group"}
+    assert set(small_numbers(written["file"])) <= allowed
+    assert not set(small_numbers(written["synthetic"]["isolated"]))
+    real, others = world["real"], world["holdout"]
+    made = pd.concat([real.iloc[:7], others.iloc[:N]], ignore_index=True)
+    tables, tags = tables_of(real, others, made), np.arange(3 * N) < N
+    hidden = contents_of_table(tables, tags, np.arange(3 * N), smallest_group=20)
+    assert (hidden.rows.members, hidden.rows.nonmembers) == (0, N)
+    assert hidden.rows.beyond.low == 0
+    exact = contents_of_table(tables, tags, np.arange(3 * N), smallest_group=1)
+    assert exact.rows.members == 7
+
+
+def test_models_that_learned_from_the_table_stand_beside_those_of_the_real_one(world, of_copula, of_fresh):  # fmt: skip
+    """A table of fresh people loses nothing; one whose columns are shuffled, the twin, loses what there is to learn."""
+    for dossier in (of_copula, of_fresh):
+        use = dossier.evidence.synthetic.use
+        assert (use.target, len(use.judges)) == ("ill", 3)
+        for judge in use.judges:
+            found = judge.transfer
+            assert found.auc_real.low > 0.6
+            assert found.auc_synthetic.value > 0.6
+            assert found.ap_real.low <= found.ap_real.value <= found.ap_real.high
+        assert use.positive.difference.low < 0 < use.positive.difference.high
+    fresh = of_fresh.evidence.synthetic.use
+    assert all(judge.transfer.auc_loss.low < 0.02 for judge in fresh.judges)
+    tables = tables_of(world["real"], world["holdout"], world["fresh"].apply(world["rng"].permutation))  # fmt: skip
+    sides = Sides(np.arange(3 * N) < N, np.arange(3 * N))
+    shuffled = transfer_of(tables, sides, target="ill", level=0.95, smallest=20, seed=0)
+    assert all(judge.transfer.auc_loss.low > 0.1 for judge in shuffled.judges)
+    page = render_html(of_fresh)
+    assert "What can be learned from it" in page
+    assert "must not be used for others" in page
 
 
 def test_the_dossier_is_read_back_and_decided_again(of_copula):

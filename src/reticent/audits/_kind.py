@@ -1,19 +1,21 @@
 """A kind of product: what the auditor looks at, which attacks, measures and sections it has."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reticent.account import Relation
 from reticent.attack import Attack, Need
 from reticent.audits._sides import Sides
 from reticent.data import Coded, Split, Table
 from reticent.evidence import (
     Evidence,
     FileEvidence,
+    GuessedAttribute,
     Joint,
     Measure,
     SyntheticEvidence,
@@ -129,6 +131,10 @@ class Kind(ABC):
         Whether the product has bytes that attackers read beside its answers.
     plays_insider : bool
         Whether somebody who trains again can be played against it.
+    can_run_again : bool
+        Whether its recipe can be run on neighbouring tables to put a claimed epsilon to the test, in place of watching steps.
+    has_steps : bool
+        Whether its training is a series of noisy steps, so that a guarantee follows from their noise, their number and how they sample.
     memorising : str
         What the control that must be caught does.
     caught_below : float or None
@@ -145,6 +151,8 @@ class Kind(ABC):
     noun: str = "model"
     has_file: bool = True
     plays_insider: bool = True
+    has_steps: bool = True
+    can_run_again: bool = False
     memorising: str = "A product that memorises its records"
     caught_below: float | None = None
 
@@ -155,6 +163,10 @@ class Kind(ABC):
     def unrelated(self, split: Split, *, rng: np.random.Generator) -> Product | None:
         """Return a product that cannot know the members and takes no training; None if there is none."""
         return None
+
+    def neighbours(self, split: Split, relation: Relation) -> Sequence[tuple[Any, ...]]:
+        """Return pairs of neighbouring tables on which a recipe can be run again, the most telling first; nothing for models, whose steps are watched."""
+        return ()
 
     def train_many(
         self,
@@ -167,6 +179,18 @@ class Kind(ABC):
     ) -> NDArray[Any]:
         """Return the answers of one model per mask on all records; see :meth:`reticent.product.Trainer.train_many`."""
         return trainer.train_many(table, masks, seeds, memory=memory)
+
+    def guess_attributes(
+        self,
+        product: Any,
+        table: Table,
+        sides: Sides,
+        *,
+        level: float,
+        rng: np.random.Generator,
+    ) -> tuple[GuessedAttribute, ...]:
+        """Return how well hidden values of people are guessed from the answers to changed records; nothing unless a kind knows how."""
+        return ()
 
     def contents(
         self, challenge: Any, sides: Sides, *, smallest_group: int

@@ -6,6 +6,7 @@ from reticent.evidence import (
     Exposed,
     FileRecords,
     Gain,
+    GeneratorAgainstClaim,
     GroupPrivacy,
     InsiderPrivacy,
     Measure,
@@ -36,8 +37,11 @@ MEASURES: tuple[Measure, ...] = (
     TrainingAsStated(),
 )
 
-# Of a synthetic table, which is its own file.
+# Of a synthetic table, which is its own file, and whose generator is run again in place of watching its steps.
+_OF_TABLES: dict[str, Measure] = {
+    FileRecords.name: TableRecords(),
+    TrainingAgainstClaim.name: GeneratorAgainstClaim(),
+}
 TABLE_MEASURES: tuple[Measure, ...] = tuple(
-    TableRecords() if measure.name == FileRecords.name else measure
-    for measure in MEASURES
+    _OF_TABLES.get(measure.name, measure) for measure in MEASURES
 )

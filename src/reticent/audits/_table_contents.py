@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from reticent.attack.synthetic import Tables
 from reticent.attack.synthetic._counts import hashed_rows, occurrences
-from reticent.evidence import FileEvidence, FoundInFile
+from reticent.evidence import FileEvidence, FoundInFile, without_small_counts
 
 __all__ = ["contents_of_table", "rare_in_columns"]
 
@@ -54,11 +54,17 @@ def contents_of_table(
     sizes = max(int(is_member.sum()), 1), max(int((~is_member).sum()), 1)
     places.sort(key=lambda at: at.nonmembers / sizes[1] - at.members / sizes[0])
     synthetic = tables.synthetic
+
+    def hidden(at: FoundInFile) -> FoundInFile:
+        return without_small_counts(
+            at, members=sizes[0], nonmembers=sizes[1], smallest=smallest_group
+        )
+
     return FileEvidence(
         members=sizes[0],
         nonmembers=sizes[1],
-        rows=found("equal rows", rows > 0) if rows.any() else None,
-        values=places[0] if places and places[0].members else None,
+        rows=hidden(found("equal rows", rows > 0)) if rows.any() else None,
+        values=hidden(places[0]) if places and places[0].members else None,
         trees=None,
         rare_values=int(by_column.any(axis=0).sum()),
         smallest_group=smallest_group,

@@ -7,6 +7,7 @@ from reticent.attack.synthetic import SyntheticChallenge, Tables, nearest
 from reticent.attack.synthetic._counts import excess, occurrences, tuples
 from reticent.audits._sides import Sides
 from reticent.audits._table_statistics import describe_table
+from reticent.audits._table_transfer import transfer_of
 from reticent.evidence import (
     ColumnLeak,
     ColumnShape,
@@ -32,7 +33,7 @@ def evidence_of_table(
     sides: Sides,
     scores: NDArray[np.float64],
     *,
-    target: str | None,
+    target: str,
     joint: Joint,
     choices: int,
     smallest: int,
@@ -48,7 +49,7 @@ def evidence_of_table(
         Who is a member.
     scores : array of float
         Those of the strongest attack.
-    target : str or None
+    target : str
         The column that a user would predict.
     joint : Joint
         The confidence that the statements of the policy share.
@@ -72,6 +73,14 @@ def evidence_of_table(
             tables,
             sides.tags,
             sides.units,
+            target=target,
+            level=joint.level,
+            smallest=smallest,
+            seed=seed,
+        ),
+        use=transfer_of(
+            tables,
+            sides,
             target=target,
             level=joint.level,
             smallest=smallest,

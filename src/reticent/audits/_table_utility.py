@@ -32,15 +32,12 @@ class Use:
     ----------
     column : str
         What is predicted from all other columns.
-    was_named : bool
-        Whether somebody named it; else it was chosen on the auxiliary table.
     synthetic, real : Estimate or None
         Share of the errors of a constant answer that it saves, trained on the synthetic and on the real table; None if the constant answer is
         never wrong.
     """
 
     column: str
-    was_named: bool
     synthetic: Estimate | None
     real: Estimate | None
 
@@ -50,7 +47,7 @@ def use_of(
     tags: NDArray[np.bool_],
     units: NDArray[np.int64],
     *,
-    target: str | None,
+    target: str,
     level: float,
 ) -> Use:
     """Train on the synthetic rows, and on the members; try both on the non-members.
@@ -63,12 +60,12 @@ def use_of(
         Whether each record is a member.
     units : array of int
         Unit of each record.
-    target : str or None
-        The column that is predicted; None to take the one that the auxiliary table predicts best.
+    target : str
+        The column that is predicted.
     level : float
         Confidence of each share.
     """
-    place = tables.names.index(target) if target else chosen_target(tables.auxiliary)
+    place = tables.names.index(target)
     judged = tables.records.take(np.flatnonzero(~tags))
     members = tables.records.take(np.flatnonzero(tags))
 
@@ -81,7 +78,6 @@ def use_of(
 
     return Use(
         column=tables.names[place],
-        was_named=target is not None,
         synthetic=share(tables.synthetic),
         real=share(members),
     )

@@ -26,11 +26,13 @@ from reticent.attack import (
     RelativeRatio,
     ShadowModels,
 )
+from reticent.audits._attributes import guessed_attributes
 from reticent.audits._kind import Answers, Kind, View, Views
 from reticent.audits._measures import MEASURES
 from reticent.audits._sides import Sides
 from reticent.data import Table
 from reticent.evidence import (
+    GuessedAttribute,
     Joint,
     Utility,
     share_saved,
@@ -92,6 +94,18 @@ class ClassifierKind(Kind):
             exact=product.has_probabilities,
             internals=internals,
         )
+
+    def guess_attributes(
+        self,
+        product: Any,
+        table: Table,
+        sides: Sides,
+        *,
+        level: float,
+        rng: np.random.Generator,
+    ) -> tuple[GuessedAttribute, ...]:
+        """Return how well a few columns are guessed from the probability of the known class."""
+        return guessed_attributes(product, table, sides, level=level, rng=rng)
 
     def can_learn_from(self, table: Table) -> bool:
         """Return whether every class has a record."""

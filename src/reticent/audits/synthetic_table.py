@@ -1,6 +1,6 @@
 """The audit of a synthetic table."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from reticent.account import Relation
 from reticent.attack.synthetic import (
     COMPARISONS,
     CriticScore,
@@ -21,9 +22,14 @@ from reticent.audits._measures import TABLE_MEASURES
 from reticent.audits._sides import Sides
 from reticent.audits._table_contents import contents_of_table
 from reticent.audits._table_evidence import evidence_of_table
+from reticent.audits._table_neighbours import (
+    NeighbouringTables,
+    ordinary_neighbours,
+    worst_neighbours,
+)
 from reticent.audits._table_remedies import remedies_of_table
-from reticent.audits._table_utility import use_of
-from reticent.data import Coder, Split, Table
+from reticent.audits._table_utility import chosen_target, use_of
+from reticent.data import Coded, Coder, Split, Table
 from reticent.errors import InvalidInput
 from reticent.evidence import (
     Estimate,
@@ -98,6 +104,8 @@ class SyntheticTableKind(Kind):
     sections = TABLE_SECTIONS
     has_file = False
     plays_insider = False
+    has_steps = False
+    can_run_again = True
     memorising = (
         "A table with the rows of every tenth member among those of other people"
     )
@@ -107,6 +115,7 @@ class SyntheticTableKind(Kind):
     def __init__(self, target: str | None = None) -> None:
         self.target = target
         self._people: _People | None = None
+        self._best: tuple[Coded, str] | None = None
 
     def beside(self, split: Split) -> "SyntheticTableKind":
         """Return the same kind with the people of an audit, by whom records and rows are coded."""
@@ -119,6 +128,16 @@ class SyntheticTableKind(Kind):
         """The people of the audit."""
         assert self._people is not None, "a case lays the kind beside its people"
         return self._people
+
+    def judged_column(self, challenge: SyntheticChallenge) -> str:
+        """Return the column that models predict: the target, or the one that one half of the auxiliary people predicts best for the other half."""
+        if self.target is not None:
+            return self.target
+        tables = challenge.need_tables("the audit")
+        # Found out once for an audit: a model is trained for every column.
+        if self._best is None or self._best[0] is not tables.auxiliary:
+            self._best = tables.auxiliary, tables.names[chosen_target(tables.auxiliary)]
+        return self._best[1]
 
     def ask(self, product: Any, table: Table, *, looks_inside: bool = True) -> Answers:
         """Return the comparisons of each record with the rows of a synthetic table."""
@@ -175,6 +194,16 @@ class SyntheticTableKind(Kind):
             critic=None if challenge.critic is None else known.astype(np.float64),
         )
 
+    def neighbours(
+        self, split: Split, relation: Relation
+    ) -> Sequence[tuple[NeighbouringTables, ...]]:
+        """Return tables that differ in one person: of people who are all alike, or else of the members."""
+        others = [t for t in (split.reserved, split.auxiliary) if t is not None]
+        return (
+            worst_neighbours(split.defender, others, relation),
+            ordinary_neighbours(split.defender, others, relation),
+        )
+
     def train_many(
         self,
         trainer: Trainer,
@@ -220,14 +249,14 @@ class SyntheticTableKind(Kind):
             challenge.need_tables("the audit"),
             sides.tags,
             sides.units,
-            target=self.target,
+            target=self.judged_column(challenge),
             level=joint.each,
         )
         nothing = Estimate(
             value=0.0, low=0.0, high=1.0, level=joint.level, method="nothing to predict"
         )
         score = None if use.synthetic is None else joint.state(use.synthetic)
-        chosen = "" if use.was_named else ", which other people's records predict best"
+        chosen = "" if self.target else ", which other people's records predict best"
         return Utility(
             score=score or nothing,
             gain=score,
@@ -258,7 +287,7 @@ class SyntheticTableKind(Kind):
             challenge,
             sides,
             scores,
-            target=self.target,
+            target=self.judged_column(challenge),
             joint=joint,
             choices=choices,
             smallest=smallest,

@@ -1,20 +1,13 @@
 """What `reticent audit` does once its options are parsed."""
 
-import csv
-import io
-import shlex
 import sys
 from dataclasses import replace
-from math import isnan
 from pathlib import Path
-from typing import Any
 
+from reticent.cli._audit_common import carrying_out, finish, plan_of
 from reticent.cli._common import (
-    Limits,
     find_own_modules,
-    own_object,
     read_subject,
-    running,
 )
 from reticent.cli._options import AuditOptions
 from reticent.data import BUILTIN_NAME, BUILTIN_TARGET, Split, Table
@@ -22,7 +15,6 @@ from reticent.errors import InvalidInput, InvalidSpec, InvalidSplit
 from reticent.evidence import Identification
 from reticent.pipeline import (
     AuditPlan,
-    PerRecord,
     bound_to_product,
     divide,
     must_be_unchanged,
@@ -47,22 +39,18 @@ from reticent.product import (
 )
 from reticent.report import (
     IDENTIFICATION_FILE,
-    Dossier,
     Screen,
     comparison_json,
     print_comparison,
-    print_report,
     read_identification,
 )
-from reticent.report.sections.people import posterior_words
-from reticent.run import Content, Run, owner_folder, read_text, write_text
+from reticent.run import Content, Run, owner_folder, read_text
 from reticent.train import parse_claimed, parse_trainer
 
-__all__ = ["own_objects", "run", "show", "write_per_record"]
+__all__ = ["run"]
 
 # What README and guide audit first: it needs no setting and takes any table with classes.
 DEFAULT_TRAINER = "sklearn.ensemble.RandomForestClassifier()"
-SENSITIVE = "# SENSITIVE: says of single people whether they were in the training data. Do not pass on."
 
 
 def run(options: AuditOptions) -> int:
@@ -102,23 +90,16 @@ def run(options: AuditOptions) -> int:
     split = _split(options, table, provenance if product is not None else None)
     if product is None:
         provenance = replace(provenance, split={"by": options.subject.divided_by})
-    plan = AuditPlan(
+    plan = plan_of(
+        options,
         trainer=trainer,
         product=product,
         product_content=content,
         cleaned=_is_cleaned(options, trainer, split),
         policy=policy,
-        own_attacks=own_objects(options.attack, "attack"),
-        own_measures=own_objects(options.measure, "measure"),
-        own_sections=own_objects(options.section, "section"),
         rounds=options.rounds,
-        pool=options.pool,
-        watch=options.watch,
         watched=_watched(options.product),
-        claimed_epsilon=options.claimed_epsilon,
-        population=options.population,
         provenance=provenance,
-        by=options.by,
         product_digest=digest,
         table_digest=table_file_digest(options.subject.table)
         if options.subject.table
@@ -130,29 +111,10 @@ def run(options: AuditOptions) -> int:
             if options.product or trainer is None
             else trainer.recipe,
         },
-        repeat=shlex.join(["reticent", *sys.argv[1:]]),
-        arguments=tuple(sys.argv[1:]),
     )
     # Before the work: a result that cannot be written would be lost.
     must_be_writable(options.out)
-    with running(
-        options.effort,
-        out=options.out,
-        seed=options.seed,
-        quiet=options.json,
-        limits=Limits(
-            minutes=options.minutes,
-            memory=options.memory,
-            deadline=options.deadline,
-            own_code=" ".join(
-                [
-                    options.trainer or "",
-                    *(options.attack or ()),
-                    *(options.measure or ()),
-                ]
-            ),
-        ),
-    ) as carried_out:
+    with carrying_out(options, options.trainer) as carried_out:
         if options.repair:
             return _repair(table, plan, options, carried_out)
         result = run_audit(table, plan, run=carried_out, split=split)
@@ -164,27 +126,7 @@ def run(options: AuditOptions) -> int:
             dossier = bound_to_product(dossier, options.save_product)
     if options.product is not None:
         must_be_unchanged(options.product, plan.product_digest)
-    if options.per_record is not None:
-        words = posterior_words(dossier.evidence)
-        write_per_record(options.per_record, result.per_record, words)
-    dossier.save(options.out)
-    # Last, when everything is written: what it holds about single people must not stay on the disk.
-    carried_out.store.clear()
-    show(dossier, options)
-    return dossier.decision.exit_status
-
-
-def show(dossier: Dossier, options: AuditOptions) -> None:
-    """Print the report, or the dossier as JSON."""
-    if options.json:
-        sys.stdout.write(dossier.to_json())
-        return
-    console = Screen()
-    print_report(dossier, console)
-    if options.repair:
-        chosen = options.out / "comparison.html"
-        console.print(f"  How it was chosen: {chosen}", soft_wrap=True)
-    console.print(f"  Report: {options.out / 'report.html'}", soft_wrap=True)
+    return finish(dossier, result.per_record, options, carried_out)
 
 
 def _repair(table: Table, plan: AuditPlan, options: AuditOptions, run: Run) -> int:
@@ -199,14 +141,7 @@ def _repair(table: Table, plan: AuditPlan, options: AuditOptions, run: Run) -> i
         else:
             print_comparison(repaired.comparison, Screen())
         return repaired.comparison.status
-    dossier = repaired.result.dossier
-    if options.per_record is not None:
-        words = posterior_words(dossier.evidence)
-        write_per_record(options.per_record, repaired.result.per_record, words)
-    dossier.save(options.out)
-    run.store.clear()
-    show(dossier, options)
-    return dossier.decision.exit_status
+    return finish(repaired.result.dossier, repaired.result.per_record, options, run)
 
 
 def _must_lie_outside(out: Path, product: Path | None) -> None:
@@ -242,11 +177,6 @@ def _predicts_quantity(trainer: Trainer | None, options: AuditOptions) -> bool:
     if options.product is not None:
         return predicts_quantity(options.product, trust=tuple(options.trust or ()))
     return trainer is not None and trainer.quantity
-
-
-def own_objects(names: list[str] | None, role: str) -> tuple[Any, ...]:
-    """Return the user's own attacks, measures or sections."""
-    return tuple(own_object(name, role) for name in names or ())
 
 
 def _watched(product: Path | None) -> Identification | None:
@@ -307,24 +237,3 @@ def _split(options: AuditOptions, table: Table, provenance: Provenance | None) -
         f"called a member; if reticent trained it on this table elsewhere, bring the key of {owner_folder()} from there, else mark them in a column "
         "with defender and reserved, and name it with --part."
     )
-
-
-def write_per_record(path: Path, risk: PerRecord, words: str) -> None:
-    text = io.StringIO()
-    text.write(f"{SENSITIVE}\n# {words}\n")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["row", "member", "score", "privacy", "posterior"])
-    for row, member, score, privacy, posterior in zip(
-        risk.row, risk.member, risk.score, risk.privacy, risk.posterior, strict=True
-    ):
-        writer.writerow(
-            [
-                int(row),
-                int(member),
-                f"{score:.9g}",
-                f"{privacy:.9g}",
-                "" if isnan(posterior) else f"{posterior:.9g}",
-            ]
-        )
-    # Readable by the owner alone, as the first line says that it is sensitive.
-    write_text(path, text.getvalue(), mode=0o600)

@@ -141,7 +141,8 @@ class AuditOptions:
     )
     generator: str | None = option(
         None,
-        help='What made the synthetic table, as "module:function" of (frame, rows, seed): attackers then make others like it.',
+        help='What made the synthetic table, as "module:function" of (frame, rows, seed) or "reticent.MarginalGenerator(epsilon=1)": attackers then make '
+        "others like it.",
     )
     critic: str | None = option(
         None,
@@ -203,7 +204,7 @@ class AuditOptions:
     effort: WorkerOptions
     watch: int | None = option(
         None,
-        help="Trainings to watch step by step, if they are private; by default as many as the time allows.",
+        help="Trainings to watch step by step, if they are private, or runs of a generator on neighbouring tables; by default as many as the time allows.",
         min=0,
     )
     json: bool = option(

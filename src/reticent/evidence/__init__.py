@@ -45,6 +45,7 @@ from reticent.evidence.comparison import (
 from reticent.evidence.copies import Copies, count_copies
 from reticent.evidence.disclosure import (
     Disclosure,
+    GuessedAttribute,
     Success,
     compare_success,
     guess_attribute,
@@ -74,7 +75,12 @@ from reticent.evidence.fidelity import (
     count_rare_categories,
     cover_rows,
 )
-from reticent.evidence.file import FileEvidence, FoundInFile, found_beyond_chance
+from reticent.evidence.file import (
+    FileEvidence,
+    FoundInFile,
+    found_beyond_chance,
+    without_small_counts,
+)
 from reticent.evidence.histogram import (
     Histogram,
     individual_histogram,
@@ -100,6 +106,7 @@ from reticent.evidence.measures import (
     Exposed,
     FileRecords,
     Gain,
+    GeneratorAgainstClaim,
     GroupPrivacy,
     InsiderPrivacy,
     Measure,
@@ -154,6 +161,7 @@ from reticent.evidence.power import (
 from reticent.evidence.privacy_loss import PrivacyLoss, privacy_loss
 from reticent.evidence.proportion import clopper_pearson, rate_difference
 from reticent.evidence.regression import absolute_skill, clipped_loss, r_squared
+from reticent.evidence.reruns import rerun_ceiling, rerun_lower_bound
 from reticent.evidence.roc import RocPoint, exposed_share, roc_points, tpr_at_fpr
 from reticent.evidence.shares import estimate_share
 from reticent.evidence.singling_out import SinglingOut, single_out
@@ -165,7 +173,9 @@ from reticent.evidence.synthetic import (
     ColumnShape,
     DescribedTable,
     IsolatedEvidence,
+    JudgeEvidence,
     SyntheticEvidence,
+    UseEvidence,
 )
 from reticent.evidence.targets import TargetsEvidence, measure_targets
 from reticent.evidence.transfer import (
@@ -244,16 +254,19 @@ __all__ = [
     "FileRecords",
     "FoundInFile",
     "Gain",
+    "GeneratorAgainstClaim",
     "GroupEvidence",
     "GroupPrivacy",
     "GroupSpread",
     "GuessCount",
+    "GuessedAttribute",
     "Histogram",
     "Identification",
     "InsiderEvidence",
     "InsiderPrivacy",
     "IsolatedEvidence",
     "Joint",
+    "JudgeEvidence",
     "Limit",
     "LongStatistic",
     "LossQuantile",
@@ -290,6 +303,7 @@ __all__ = [
     "TruePositiveRate",
     "UnitGroups",
     "UnitScores",
+    "UseEvidence",
     "Utility",
     "UtilityScore",
     "WatchedEvidence",
@@ -363,6 +377,8 @@ __all__ = [
     "records_to_resolve",
     "records_to_settle",
     "refutes",
+    "rerun_ceiling",
+    "rerun_lower_bound",
     "roc_points",
     "score_histogram",
     "share_saved",
@@ -379,6 +395,7 @@ __all__ = [
     "vulnerability",
     "vulnerability_bound",
     "widened_accuracy",
+    "without_small_counts",
     "worst_case_density",
     "worst_case_discrete",
     "worst_case_vectors",

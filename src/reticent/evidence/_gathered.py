@@ -7,6 +7,7 @@ from enum import StrEnum
 from reticent.evidence._estimate import Estimate, best_of
 from reticent.evidence.blind import BlindEvidence
 from reticent.evidence.calibration import Calibration
+from reticent.evidence.disclosure import GuessedAttribute
 from reticent.evidence.file import FileEvidence
 from reticent.evidence.histogram import Histogram
 from reticent.evidence.ltu import privacy_from_accuracy
@@ -301,6 +302,8 @@ class Evidence:
         Whether members and non-members differ without the product, if their records were looked at.
     synthetic : SyntheticEvidence or None
         What else is known about a synthetic table; None for models.
+    attributes : tuple of GuessedAttribute
+        Columns that were guessed from a classifier's answers; none for other products.
     """
 
     attacks: tuple[AttackEvidence, ...]
@@ -328,6 +331,7 @@ class Evidence:
     not_computed: tuple[StatisticSkipped, ...] = ()
     blind: BlindEvidence | None = None
     synthetic: SyntheticEvidence | None = None
+    attributes: tuple[GuessedAttribute, ...] = ()
 
     def skipped_statistic(self, name: str) -> StatisticSkipped | None:
         """Return why a statistic was left out; None if it was not."""

@@ -32,6 +32,7 @@ from reticent.evidence.proportion import clopper_pearson, rate_difference
 
 __all__ = [
     "Disclosure",
+    "GuessedAttribute",
     "Success",
     "compare_success",
     "guess_attribute",
@@ -73,6 +74,25 @@ class Disclosure:
     over_baseline: Estimate
     p_value: float
     visible: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuessedAttribute:
+    """How well one column is guessed from a classifier's answers.
+
+    Parameters
+    ----------
+    column : str
+        The column.
+    success : Disclosure
+        Of members, of non-members, and of a guess that does not see the classifier.
+    control : Disclosure
+        The same of one half of the non-members, against the other.
+    """
+
+    column: str
+    success: Disclosure
+    control: Disclosure
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,12 +1,22 @@
 """What the file of a product contains, in counts: no record and no value stands in them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reticent.evidence._estimate import Estimate
 from reticent.evidence.proportion import clopper_pearson
 
-__all__ = ["FileEvidence", "FoundInFile", "found_beyond_chance"]
+__all__ = [
+    "READABLE_LEVEL",
+    "FileEvidence",
+    "FoundInFile",
+    "found_beyond_chance",
+    "without_small_counts",
+]
+
+# A place in the file is chosen among hundreds because it shows most members, so each is judged at one false alarm in a million: together
+# they give one in ten thousand audits.
+READABLE_LEVEL = 1 - 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,13 +32,17 @@ class FoundInFile:
     stage : str
         As which step of the product sees the records, or which column.
     members, nonmembers : int
-        Records that are found there.
+        Records that are found there; 0 for fewer than the smallest group, if small counts are hidden.
+    beyond : Estimate or None
+        Members who are found beyond coincidence, if that was worked out before small counts were hidden; in multiples of the smallest group, or
+        one half for a low end that is more than nobody and less than that.
     """
 
     place: str
     stage: str
     members: int
     nonmembers: int
+    beyond: Estimate | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +111,8 @@ def found_beyond_chance(
     >>> print(found_beyond_chance(place, members=600, nonmembers=600, level=0.95))
     600 [591, 600]
     """
+    if at.beyond is not None:
+        return at.beyond
     each = (1 + level) / 2  # two intervals hold together
     inside = clopper_pearson(at.members, members, level=each)
     outside = clopper_pearson(at.nonmembers, nonmembers, level=each)
@@ -110,4 +126,43 @@ def found_beyond_chance(
         high=float(math.ceil(high)),
         level=level,
         method="difference of two exact intervals",
+    )
+
+
+def without_small_counts(
+    at: FoundInFile, *, members: int, nonmembers: int, smallest: int
+) -> FoundInFile:
+    """Return what is found at a place without numbers of few people; whether it is more than coincidence stays as it was.
+
+    Parameters
+    ----------
+    at : FoundInFile
+        The place, with exact counts.
+    members, nonmembers : int
+        Records that were looked for.
+    smallest : int
+        Number of people from which something may be said of them.
+
+    Examples
+    --------
+    >>> place = FoundInFile(place="equal rows", stage="", members=60, nonmembers=3)
+    >>> shown = without_small_counts(place, members=900, nonmembers=900, smallest=20)
+    >>> shown.members, shown.nonmembers, shown.beyond.low, shown.beyond.value, shown.beyond.high
+    (60, 0, 0.5, 60.0, 120.0)
+    """
+    beyond = found_beyond_chance(
+        at, members=members, nonmembers=nonmembers, level=READABLE_LEVEL
+    )
+    low = smallest * math.floor(beyond.low / smallest)
+    return replace(
+        at,
+        members=at.members if at.members >= smallest else 0,
+        nonmembers=at.nonmembers if at.nonmembers >= smallest else 0,
+        beyond=replace(
+            beyond,
+            value=float(smallest * round(beyond.value / smallest)),
+            low=0.5 if low == 0 and beyond.low > 0 else float(low),
+            high=float(smallest * math.ceil(beyond.high / smallest)),
+            method=f"{beyond.method}, in multiples of {smallest}",
+        ),
     )

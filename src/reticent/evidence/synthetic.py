@@ -12,6 +12,7 @@ from reticent.evidence.fidelity import (
 )
 from reticent.evidence.privacy_loss import PrivacyLoss
 from reticent.evidence.singling_out import SinglingOut
+from reticent.evidence.transfer import PositiveRates, Transfer
 
 __all__ = [
     "AttributeEvidence",
@@ -19,7 +20,9 @@ __all__ = [
     "ColumnShape",
     "DescribedTable",
     "IsolatedEvidence",
+    "JudgeEvidence",
     "SyntheticEvidence",
+    "UseEvidence",
 ]
 
 
@@ -127,6 +130,41 @@ class DescribedTable:
 
 
 @dataclass(frozen=True, kw_only=True)
+class JudgeEvidence:
+    """What one kind of model reaches after learning from the real and from the synthetic table.
+
+    Parameters
+    ----------
+    judge : str
+        The kind of model.
+    transfer : Transfer
+        Its areas under the curves on non-members.
+    """
+
+    judge: str
+    transfer: Transfer
+
+
+@dataclass(frozen=True, kw_only=True)
+class UseEvidence:
+    """Train on synthetic, test on real.
+
+    Parameters
+    ----------
+    target : str
+        The column that is predicted from all others.
+    judges : tuple of JudgeEvidence
+        What each kind of model reaches.
+    positive : PositiveRates
+        Share of the rarest class that enough people have, among the members and in the synthetic table.
+    """
+
+    target: str
+    judges: tuple[JudgeEvidence, ...]
+    positive: PositiveRates
+
+
+@dataclass(frozen=True, kw_only=True)
 class ColumnShape:
     """How the values of one column are spread over bins; bins of few people are joined with a neighbour.
 
@@ -162,6 +200,8 @@ class SyntheticEvidence:
         How the columns are spread.
     described : DescribedTable or None
         What describes the table and decides nothing; None if there was nothing to compare.
+    use : UseEvidence or None
+        What models learn from it; None if the target has many values.
     """
 
     rows: int
@@ -170,6 +210,7 @@ class SyntheticEvidence:
     isolated: IsolatedEvidence | None = None
     shapes: tuple[ColumnShape, ...] = ()
     described: DescribedTable | None = None
+    use: UseEvidence | None = None
 
     @property
     def leaking(self) -> tuple[ColumnLeak, ...]:

@@ -1,6 +1,6 @@
 """The one pipeline: order, controls, streams, resume."""
 
-from reticent.pipeline._api import audit, audit_outputs, workers_of
+from reticent.pipeline._api import audit, workers_of
 from reticent.pipeline._audit import results_folder, run_audit
 from reticent.pipeline._bind import (
     bound_to_product,
@@ -24,6 +24,7 @@ from reticent.pipeline._neighbour import (
     Neighbour,
 )
 from reticent.pipeline._observed import check_observed, report_observed
+from reticent.pipeline._outputs import audit_outputs
 from reticent.pipeline._plan import (
     AuditPlan,
     AuditResult,

@@ -1,34 +1,31 @@
-"""Audits from Python: an estimator with data, or saved outputs alone."""
+"""Audits from Python: an estimator with data, a product, or a synthetic table."""
 
-import hashlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from reticent.attack import Attack, Challenge
+from reticent.attack import Attack
 from reticent.audits import SyntheticTableKind
-from reticent.data import Finding, Severity, Table, as_values
+from reticent.data import Table
 from reticent.errors import InvalidInput
 from reticent.evidence import Measure
-from reticent.pipeline._audit import outputs_dossier, run_audit
+from reticent.pipeline._audit import run_audit
 from reticent.pipeline._given import GivenProduct, GivenRecords, both_sides
-from reticent.pipeline._plan import AuditPlan
+from reticent.pipeline._plan import AuditPlan, policy_of
+from reticent.pipeline._repeat import Name, call, shown
 from reticent.pipeline._tables import GivenTables, frame_of, synthetic_of
-from reticent.policy import Policy, read_policy
-from reticent.product import Provenance, versions
+from reticent.policy import Policy
+from reticent.product import Provenance
 from reticent.report import Dossier, Section, is_watched, terminal
-from reticent.run import Effort, Processes, Run, Serial, Workers, keyed
-from reticent.train import parse_generator, trainer_of
+from reticent.run import Effort, Processes, Run, Serial, Workers
+from reticent.train import trainer_of
 
-__all__ = ["audit", "audit_outputs", "workers_of"]
+__all__ = ["audit", "workers_of"]
 
-FEWEST_OUTPUTS = 20  # members, and non-members: as many as a part of a table needs
 USUAL_MEMORY = 2.0  # gigabytes, the same as on the command line
 
 
@@ -60,7 +57,7 @@ def audit(
     real: Any = None,
     holdout: Any = None,
     auxiliary: Any = None,
-    generator: str | None = None,
+    generator: Any = None,
     critic: Any = None,
     parts: ArrayLike | None = None,
     drop: Sequence[str] = (),
@@ -71,6 +68,7 @@ def audit(
     minutes: float | None = None,
     rounds: int = 100,
     pool: int | None = None,
+    watch: int | None = None,
     memory: float = USUAL_MEMORY,
     workers: int | Workers | None = None,
     by: str = "",
@@ -110,9 +108,10 @@ def audit(
         The records that the generator of the synthetic table was trained on, and others from the same source that it never saw.
     auxiliary : data frame or path, optional
         Further such records, which attackers compare with; by default half of the holdout.
-    generator : str, optional
-        What made the synthetic table, as ``"module:function"``: a function of a data frame, a number of rows and a seed that fits and samples.
-        Attackers then make other tables with it.
+    generator : str or recipe, optional
+        What made the synthetic table, as ``"module:function"``: a function of a data frame, a number of rows and a seed that fits and samples; or a
+        recipe such as ``reticent.MarginalGenerator(noise_multiplier=2)``, or its description, which may state ``epsilon`` instead. Attackers then make
+        other tables with it. By default it is the recipe that :func:`reticent.synthesize` wrote beside the table.
     critic : callable or str, optional
         What the generator was trained against, if it is released too: from a data frame of records to one number each, larger meaning more real.
     parts : array-like of str, or str, optional
@@ -131,9 +130,9 @@ def audit(
         About how long the audit may take; by default two minutes, or what a pool of 8 models needs.
     memory : float
         Gigabytes.
-    rounds, pool : int
-        Most rounds of the retraining insider per regime, and number of models that attacks compare with; see
-        :class:`AuditPlan`.
+    rounds, pool, watch : int
+        Most rounds of the retraining insider per regime, number of models that attacks compare with, and trainings that are watched, or runs of a
+        generator on neighbouring tables, if privacy is claimed; see :class:`AuditPlan`.
     workers : int or Workers, optional
         Processes, or a cluster; by default one process per core.
     by : str
@@ -156,7 +155,7 @@ def audit(
     >>> str(dossier.verdict)
     'INCONCLUSIVE'
     """
-    rules = _policy(policy)
+    rules = policy_of(policy)
     if synthetic is not None or real is not None:
         table, plan = _tables_plan(
             GivenTables(
@@ -177,6 +176,7 @@ def audit(
             claimed_epsilon=claimed_epsilon,
             generator=generator,
             pool=pool,
+            watch=watch,
             seed=seed,
             by=by,
         )
@@ -216,27 +216,29 @@ def audit(
         own_sections=tuple(sections),
         rounds=rounds,
         pool=pool,
+        watch=watch,
         by=by,
         subject={"table": f"{len(table):,} records", "product": name},
-        repeat=_call(
+        repeat=call(
             "audit",
             *(() if trainer is None else (trainer.recipe,)),
-            *(() if by_sides or trainer is None else ("X", repr(_shown(y, "y")))),
-            X=None if by_sides or trainer is not None else _Name("X"),
-            y=None if by_sides or trainer is not None else _shown(y, "y"),
-            groups=_shown(groups, "groups"),
-            units=_shown(units, "units"),
+            *(() if by_sides or trainer is None else ("X", repr(shown(y, "y")))),
+            X=None if by_sides or trainer is not None else Name("X"),
+            y=None if by_sides or trainer is not None else shown(y, "y"),
+            groups=shown(groups, "groups"),
+            units=shown(units, "units"),
             policy=rules.name,
             seed=seed,
-            product=_shown(product, "product"),
-            members=_shown(members, "members"),
-            nonmembers=_shown(nonmembers, "nonmembers"),
-            parts=_shown(parts, "parts"),
+            product=shown(product, "product"),
+            members=shown(members, "members"),
+            nonmembers=shown(nonmembers, "nonmembers"),
+            parts=shown(parts, "parts"),
             drop=list(drop) or None,
             claimed_epsilon=claimed_epsilon,
             minutes=minutes,
             rounds=rounds,
             pool=pool,
+            watch=watch,
             memory=None if memory == USUAL_MEMORY else memory,
         ),
     )
@@ -274,18 +276,15 @@ def _carried_out(
 def _tables_plan(
     given: GivenTables,
     *,
-    generator: str | None,
+    generator: Any,
     policy: Policy,
     seed: int,
     **settings: Any,
 ) -> tuple[Table, AuditPlan]:
     """Return the records of a synthetic table's audit, and its plan."""
     prepared = given.prepared(seed=seed)
-    trainer = None
-    if generator is not None:
-        trainer = parse_generator(generator, rows_per_record=prepared.rows_per_member)
     plan = AuditPlan(
-        trainer=trainer,
+        trainer=prepared.generator(generator),
         product=prepared.synthetic,
         of_kind=SyntheticTableKind(given.judged_target),
         product_content=prepared.synthetic.content(),
@@ -295,12 +294,12 @@ def _tables_plan(
             "table": f"{len(prepared.table):,} records",
             "product": f"a synthetic table of {len(prepared.synthetic):,} rows",
         },
-        repeat=_call(
+        repeat=call(
             "audit",
-            synthetic=_Name("synthetic"),
-            real=_Name("real"),
-            holdout=None if given.holdout is None else _Name("holdout"),
-            auxiliary=None if given.auxiliary is None else _Name("auxiliary"),
+            synthetic=Name("synthetic"),
+            real=Name("real"),
+            holdout=None if given.holdout is None else Name("holdout"),
+            auxiliary=None if given.auxiliary is None else Name("auxiliary"),
             y=given.target,
             groups=given.group,
             units=given.unit,
@@ -309,8 +308,9 @@ def _tables_plan(
             policy=policy.name,
             seed=seed,
             claimed_epsilon=settings["claimed_epsilon"],
-            generator=generator,
+            generator=shown(generator, "generator"),
             pool=settings["pool"],
+            watch=settings["watch"],
         ),
         **settings,
     )
@@ -357,184 +357,3 @@ def _complete(
         )
     X, y, parts = both_sides(members, nonmembers)
     return replace(given, X=X, y=y, parts=parts)
-
-
-def _shown(value: object, name: str) -> object:
-    """Return how an argument is shown in the line that repeats the audit."""
-    return value if value is None or isinstance(value, str) else _Name(name)
-
-
-def audit_outputs(
-    members: tuple[ArrayLike, ArrayLike],
-    nonmembers: tuple[ArrayLike, ArrayLike],
-    *,
-    policy: Policy | Path | str | None = None,
-    seed: int = 0,
-    claimed_epsilon: float | None = None,
-    name: str = "saved outputs",
-    classes: Sequence[object] | None = None,
-) -> Dossier:
-    """Audit a product of which only the answers are at hand.
-
-    Parameters
-    ----------
-    members, nonmembers : pair of arrays
-        ``predict_proba`` of shape (n, c), and the true classes, as numbers 0 to c - 1 or as names; of
-        records the product was trained on, and of others from the same source.
-    policy, seed, claimed_epsilon
-        As in :func:`audit`.
-    name : str
-        Name of the product in the report.
-    classes : sequence, optional
-        Names of the classes in the order of the columns; by default, for names, the sorted names, which is how scikit-learn orders them.
-
-    Returns
-    -------
-    Dossier
-        Without an insider (it needs the trainer) and without checks of the records.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> labels = rng.integers(2, size=200)
-    >>> sure, unsure = np.eye(2)[labels], np.full((200, 2), 0.5)
-    >>> str(audit_outputs((sure, labels), (unsure, labels)).verdict)
-    'REFUSE'
-    """
-    (p_in, labels_in), (p_out, labels_out) = (
-        _outputs(members, "members"),
-        _outputs(nonmembers, "nonmembers"),
-    )
-    if p_in.shape[1:] != p_out.shape[1:]:
-        raise InvalidInput(
-            f"members have answers of shape {p_in.shape} and non-members of {p_out.shape}; both must come "
-            "from the same product."
-        )
-    numbers, names = _class_numbers(
-        pd.concat([labels_in, labels_out], ignore_index=True), p_in.shape[1], classes
-    )
-    y_in, y_out = numbers[: len(labels_in)], numbers[len(labels_in) :]
-    for who, labels in (("members", y_in), ("non-members", y_out)):
-        if len(labels) < FEWEST_OUTPUTS:
-            raise InvalidInput(
-                f"there are {len(labels)} {who} but at least {FEWEST_OUTPUTS} are needed to say anything; bring more."
-            )
-    challenge = Challenge(
-        probabilities=np.concatenate([p_in, p_out]),
-        labels=np.concatenate([y_in, y_out]),
-    )
-    digest = hashlib.sha256(
-        challenge.probabilities.tobytes() + challenge.labels.tobytes()
-    )
-    finding = Finding(
-        name="outputs_only",
-        severity=Severity.WARNING,
-        text="the audit started from saved outputs: whether members and non-members differ by more than "
-        "membership could not be checked, nor whether a person is on both sides.",
-    )
-    rules = _policy(policy)
-    plan = AuditPlan(
-        trainer=None,
-        answers_only=True,
-        policy=rules,
-        provenance=Provenance(
-            data_fingerprint=keyed(digest.hexdigest(), about="outputs"),
-            classes=names,
-            versions=versions(),
-            claimed_epsilon=claimed_epsilon,
-        ),
-        subject={"table": f"{len(challenge):,} saved outputs", "product": name},
-        repeat=_call(
-            "audit_outputs",
-            "(p_members, y_members)",
-            "(p_nonmembers, y_nonmembers)",
-            policy=rules.name,
-            seed=seed,
-            claimed_epsilon=claimed_epsilon,
-            classes=None if classes is None else list(classes),
-        ),
-    )
-    return outputs_dossier(
-        challenge,
-        tags=np.repeat([True, False], [len(y_in), len(y_out)]),
-        plan=plan,
-        findings=[finding],
-        run=Run(seed=seed),
-    )
-
-
-class _Name(str):
-    """A variable of the caller, shown without quotes."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-def _call(name: str, *positional: str, **named: object) -> str:
-    """Return the call that would run the audit again."""
-    arguments = [
-        *positional,
-        *(f"{k}={v!r}" for k, v in named.items() if v is not None),
-    ]
-    return f"reticent.{name}({', '.join(arguments)})"
-
-
-def _policy(policy: Policy | Path | str | None) -> Policy:
-    if isinstance(policy, Policy):
-        return policy
-    return read_policy("default" if policy is None else policy)
-
-
-def _outputs(side: Any, name: str) -> tuple[NDArray[np.float64], pd.Series]:
-    """Return the answers and the true classes of one side."""
-    if not isinstance(side, tuple | list) or len(side) != 2:
-        raise InvalidInput(
-            f"{name} must be a pair of answers and true classes, such as {name}=(model.predict_proba(X), y)."
-        )
-    try:
-        probabilities = np.asarray(side[0], dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(
-            f"the answers of {name} are not numbers; pass the result of predict_proba."
-        ) from None
-    if probabilities.ndim != 2 or probabilities.shape[1] < 2:
-        raise InvalidInput(
-            f"the answers of {name} have shape {probabilities.shape}, but must have one row per record and one column per class; pass the "
-            "result of predict_proba."
-        )
-    labels = as_values(side[1], role="class")
-    if len(labels) != len(probabilities):
-        raise InvalidInput(
-            f"{name} has {len(probabilities)} answers but {len(labels)} true classes; pass one per record."
-        )
-    if labels.isna().any():
-        raise InvalidInput(
-            f"{int(labels.isna().sum())} true classes of {name} are missing; leave those records out."
-        )
-    return probabilities, labels
-
-
-def _class_numbers(
-    labels: pd.Series, columns: int, classes: Sequence[object] | None
-) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Return the column of each true class, and the names of the classes."""
-    present = labels.unique().tolist()
-    if classes is None:
-        numbers = {k: k for k in range(columns)}
-        # True and False are 1 and 0, as are 1.0 and 0.0.
-        if all(value in numbers for value in present):
-            return labels.to_numpy(dtype=np.int64), tuple(map(str, numbers))
-        try:
-            classes = sorted(present)
-        except TypeError:
-            classes = present
-    order = {value: k for k, value in enumerate(classes)}
-    unknown = [value for value in present if value not in order]
-    if len(order) != columns or unknown:
-        raise InvalidInput(
-            f"there are answers for {columns} classes, but the true classes are {', '.join(map(str, present[:6]))}, so nobody knows which "
-            "column is whose; pass classes= with the name of each column, such as classes=model.classes_."
-        )
-    return labels.map(order).to_numpy(dtype=np.int64), tuple(map(str, classes))

@@ -25,6 +25,7 @@ from reticent.evidence import (
 )
 from reticent.pipeline._advice import gap_of_missing, plain_gap, remedies, unneeded
 from reticent.pipeline._ask import ask_null, ask_product, training_findings
+from reticent.pipeline._attributes import guess_attributes
 from reticent.pipeline._case import Case
 from reticent.pipeline._claims import Claims, examine_claims, three_epsilons
 from reticent.pipeline._controls import judge_controls
@@ -134,6 +135,7 @@ def run_audit(
         members=case.split.defender,
         late=_late(statistics, claims, insider, plan, run),
         blind=blind,
+        attributes=guess_attributes(case, product, between),
     )
     gathered = gather(plan, arena, scored, heard, run)
     dossier = _dossier(

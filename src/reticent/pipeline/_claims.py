@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
-from reticent.account import Guarantee, Relation
+from reticent.account import Guarantee, Relation, Terms
 from reticent.data import Table
 from reticent.evidence import (
     Check,
@@ -18,8 +18,10 @@ from reticent.pipeline._case import Case
 from reticent.pipeline._identify import WatchPlan, run_identification
 from reticent.pipeline._neighbour import Mislabelled
 from reticent.pipeline._proven import Proven, prove_again
+from reticent.pipeline._reruns import Claimed, Reruns, run_again
 from reticent.product import Provenance, is_trained_on, table_digest, versions
 from reticent.run import Run
+from reticent.train import size_class
 
 __all__ = ["Claims", "examine_claims", "stated_claims", "three_epsilons"]
 
@@ -51,6 +53,8 @@ class Claims:
         What the recipe guarantees, worked out again.
     is_late : bool
         Whether the training could be watched, and the deadline left no time for it.
+    reruns : Reruns or None
+        What was shown by running a generator again, of which no step can be watched.
     """
 
     provenance: Provenance
@@ -58,11 +62,14 @@ class Claims:
     watched_here: bool = False
     proven: Proven = Proven()  # noqa: RUF009 (it is frozen)
     is_late: bool = False
+    reruns: Reruns | None = None
 
     @property
     def training_counts(self) -> bool:
         """Whether what was seen of the training is a reason of the decision: a stranger's file can only speak against the product."""
         watched = self.watched
+        if self.reruns is not None:
+            return True
         return watched is not None and (self.watched_here or watched.contradicted)
 
     @property
@@ -111,7 +118,9 @@ def examine_claims(case: Case, table: Table, run: Run) -> Claims:
     in_file = plan.watched
     if in_file is not None and in_file.contradicted:
         return replace(claims, watched=in_file)
-    if watchable is None or claims.claim is None or runs == 0:
+    if plan.trainer is None or claims.claim is None or runs == 0:
+        return replace(claims, watched=in_file)
+    if watchable is None and not case.kind.can_run_again:
         return replace(claims, watched=in_file)
     if not run.effort.allows(0):
         return replace(claims, watched=in_file, is_late=True)
@@ -122,6 +131,10 @@ def examine_claims(case: Case, table: Table, run: Run) -> Claims:
         left = max(run.effort.seconds_left, least)
         # The deadline is hard; the planned minutes are not.
         seconds = min(left, run.effort.seconds_to_deadline)
+    if watchable is None:
+        terms = Claimed(delta=claims.claim.delta, relation=_relation(guarantee))
+        reruns = run_again(case, terms, runs=plan.watch, seconds=seconds, run=run)
+        return replace(claims, reruns=reruns)
     watch = WatchPlan(
         trainer=watchable,
         neighbour=Mislabelled(),
@@ -145,6 +158,10 @@ def stated_claims(case: Case, table: Table) -> Claims:
     # Of a product made here the guarantee is computed, of one made elsewhere it is what its file states.
     if plan.product is None and plan.trainer is not None:
         guarantee = plan.trainer.guarantee(len(case.split.defender))
+    elif guarantee is None and plan.trainer is not None:
+        # Whoever names the recipe of a synthetic table states what it guarantees.
+        members = case.split.defender
+        guarantee = plan.trainer.table_guarantee(members, Terms(delta=_usual_delta(len(members))))  # fmt: skip
     claims = [stated.claimed_epsilon]
     if guarantee is not None and guarantee.holds:
         claims.append(guarantee.epsilon)
@@ -204,6 +221,18 @@ def three_epsilons(claims: Claims, evidence: Evidence) -> Epsilons | None:
         )
     # A bare epsilon is taken at its word, as pure differential privacy.
     delta = 0.0 if guarantee is None else guarantee.delta
+    if claims.reruns is not None:
+        return Epsilons(
+            delta=delta,
+            relation=_relation(guarantee).value,
+            claimed=claimed,
+            claimed_by=_by(guarantee),
+            proven=proven,
+            proven_by=says,
+            audited=claims.reruns.audited,
+            ceiling=claims.reruns.ceiling,
+            method=claims.reruns.method,
+        )
     shown = _at_delta(evidence.epsilon.low, delta, evidence.epsilon_ceiling)
     return Epsilons(
         delta=delta,
@@ -236,6 +265,11 @@ def _at_delta(shown: float, delta: float, ceiling: float) -> float:
     left = math.exp(shown) - delta * math.exp(ceiling)
     # A ratio of rates of at most 1 shows nothing, and no epsilon is negative.
     return math.log(left) if left > 1 else 0.0
+
+
+def _usual_delta(rows: int) -> float:
+    """Return a failure probability well below one person in a table of so many rows, of which the power of ten is public."""
+    return 1 / (10 * size_class(rows))
 
 
 def _relation(guarantee: Guarantee | None) -> Relation:

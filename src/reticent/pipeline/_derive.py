@@ -130,8 +130,11 @@ def _derived(dossier: Dossier) -> Derived:
 def _counts(dossier: Dossier) -> bool:
     """Return whether what was seen of the training is a reason: what speaks against the product always is."""
     watched, epsilons = dossier.watched, dossier.epsilons
-    if watched is None or epsilons is None:
+    if epsilons is None:
         return False
+    if watched is None:
+        # What attacks show speaks of one product; what covers the trainer comes from running it again.
+        return epsilons.audited.covers == "trainer"
     return (
         epsilons.refuted
         or bool(watched.departures)

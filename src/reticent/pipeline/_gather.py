@@ -22,6 +22,7 @@ from reticent.evidence import (
     FileEvidence,
     FoundInFile,
     GroupEvidence,
+    GuessedAttribute,
     InsiderEvidence,
     Joint,
     LongStatistic,
@@ -96,6 +97,8 @@ class Heard:
         Why statistics are left out, by their names.
     blind : BlindEvidence or None
         What the records alone tell about membership.
+    attributes : tuple of GuessedAttribute
+        Columns that were guessed from the answers.
     """
 
     insider: InsiderEvidence | None = None
@@ -105,6 +108,7 @@ class Heard:
     members: Any = None
     late: Mapping[str, str] = field(default_factory=dict)
     blind: BlindEvidence | None = None
+    attributes: tuple[GuessedAttribute, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,6 +240,7 @@ def gather(
             StatisticSkipped(name=name, why=why) for name, why in heard.late.items()
         ),
         blind=heard.blind,
+        attributes=heard.attributes,
         synthetic=kind.further(
             challenge,
             sides,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from reticent.product import Product, Provenance, Trainer
 from reticent.report import Dossier, Section
 from reticent.run import Content
 
-__all__ = ["AuditPlan", "AuditResult", "PerRecord"]
+__all__ = ["AuditPlan", "AuditResult", "PerRecord", "policy_of"]
 
 # Every record is then in two models and out of two, the fewest from which a spread can be estimated.
 FEWEST_MODELS = 4
@@ -128,7 +129,7 @@ class AuditPlan:
             )
         if self.pool and self.trainer is None:
             raise InvalidInput(
-                "a pool is asked for but there is no trainer to make it; pass the trainer as well."
+                "a pool is asked for but there is no trainer and no generator to make it; pass the trainer of a model, or the generator of a synthetic table, as well."
             )
         names = [attack.name for attack in self.known_attacks]
         for name in names:
@@ -197,3 +198,10 @@ class AuditResult:
     dossier: Dossier
     per_record: PerRecord
     product: Product | None
+
+
+def policy_of(policy: Policy | Path | str | None) -> Policy:
+    """Return a policy, given itself, its file or its name; the default one if none is given."""
+    if isinstance(policy, Policy):
+        return policy
+    return read_policy("default" if policy is None else policy)

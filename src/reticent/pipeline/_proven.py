@@ -51,6 +51,17 @@ def prove_again(stated: Guarantee, case: Case) -> Proven:
     members = len(case.split.defender)
     try:
         _must_be_known(stated.relation)
+        of_table = None
+        if trainer is not None:
+            of_table = trainer.table_guarantee(case.split.defender, _terms(stated))
+        if of_table is not None:
+            # What a synthetic table guarantees depends on its columns.
+            return _proven(
+                _voided(of_table, stated),
+                "privacy loss distribution of all parts of the recipe, worked out again for these columns",
+            )
+        if not case.kind.has_steps:
+            return Proven()
         if trainer is not None and watchable is not None:
             if trainer.repeatable:
                 return Proven(
@@ -88,10 +99,7 @@ def _of_procedure(stated: Guarantee, procedure: Procedure, case: Case) -> Proven
     )
     if again is None:
         return Proven(by="the recipe adds no noise, or chooses its targets without it")
-    again = replace(again, public=(*again.public, KEPT_ASIDE))
-    if not stated.holds:
-        caveats = tuple(dict.fromkeys([*again.caveats, *stated.caveats]))
-        again = replace(again, holds=False, caveats=caveats)
+    again = _voided(replace(again, public=(*again.public, KEPT_ASIDE)), stated)
     return _proven(
         again, "privacy loss distribution of the whole procedure, worked out again"
     )
@@ -131,7 +139,11 @@ def _from_recipe(stated: Guarantee, watchable: Watchable, case: Case) -> Guarant
         terms=_terms(stated),
         largest_unit=largest_unit(case.split.defender),
     )
-    again = replace(again, public=(*again.public, KEPT_ASIDE))
+    return _voided(replace(again, public=(*again.public, KEPT_ASIDE)), stated)
+
+
+def _voided(again: Guarantee, stated: Guarantee) -> Guarantee:
+    """Return a guarantee that was worked out; it is void if whoever made the product says so."""
     if stated.holds:
         return again
     caveats = tuple(dict.fromkeys([*again.caveats, *stated.caveats]))

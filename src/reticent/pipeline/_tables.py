@@ -22,8 +22,9 @@ from reticent.data import (
     table_from_frame,
 )
 from reticent.errors import InvalidInput, InvalidTable
-from reticent.product import SyntheticTable, load_synthetic
+from reticent.product import SyntheticTable, Trainer, load_synthetic
 from reticent.run import named_by_user, stream
+from reticent.train import generator_of, parse_claimed_generator, parse_generator
 
 __all__ = [
     "NO_HOLDOUT",
@@ -42,6 +43,8 @@ NO_HOLDOUT = (
 )
 PART = "\0part"  # a column that no file can have
 DEFENDER, RESERVED, AUXILIARY = "defender", "reserved", "auxiliary"
+# Records that recipes of reticent's own need; with fewer in a part, those of the control or of the pool could not be made.
+FEWEST_TO_GENERATE = 100
 
 
 def synthetic_of(thing: Any, *, critic: Any = None) -> SyntheticTable:
@@ -109,6 +112,51 @@ class TablesAudit:
         """Synthetic rows for each record that the generator was trained on."""
         assert self.table.parts is not None, "every person has a part"
         return len(self.synthetic) / max(int((self.table.parts == DEFENDER).sum()), 1)
+
+    @property
+    def members(self) -> Table:
+        """The records that the synthetic table was made from."""
+        return self._part(DEFENDER)
+
+    def _part(self, part: str) -> Table:
+        assert self.table.parts is not None, "every person has a part"
+        return self.table.take(np.flatnonzero(self.table.parts == part))
+
+    def generator(self, named: Any) -> Trainer | None:
+        """Return what made the synthetic table, so that attackers can make others like it; it samples as many rows per record as the table has.
+
+        Parameters
+        ----------
+        named : str, recipe or None
+            ``"module:function"``, a recipe of reticent's own, or its description. If nobody names one, the recipe in the file beside the table is
+            taken, if it is one of reticent's own with a guarantee.
+
+        Raises
+        ------
+        InvalidSpec
+            If there is no such generator.
+        InvalidInput
+            If it cannot have made a table of these records.
+        """
+        rows = self.rows_per_member
+        if isinstance(named, str):
+            return parse_generator(named, rows_per_record=rows, members=self.members)
+        if named is not None:
+            return generator_of(named, rows_per_record=rows, members=self.members)
+        stated = self.synthetic.provenance
+        # Whoever makes no claim has nothing to prove, and a recipe that a stranger wrote is then not run.
+        if stated.guarantee is None or self._smallest_part < FEWEST_TO_GENERATE:
+            return None
+        try:
+            return parse_claimed_generator(
+                stated.recipe, rows_per_record=rows, members=self.members
+            )
+        except InvalidInput:
+            return None
+
+    @property
+    def _smallest_part(self) -> int:
+        return min(len(self._part(part)) for part in (DEFENDER, RESERVED, AUXILIARY))
 
 
 @dataclass(frozen=True, kw_only=True)

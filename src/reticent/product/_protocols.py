@@ -177,6 +177,14 @@ class Trainer(Protocol):
         """Return the guarantee of a product trained on ``rows`` rows, at delta 1 / (10 rows) under add/remove; None if there is none."""
         ...
 
+    def table_guarantee(self, table: Table, terms: Terms) -> Guarantee | None:
+        """Return what a product made of this table guarantees, if that depends on its columns, as for synthetic tables; None for models."""
+        ...
+
+    def sampling(self, rows_per_record: float) -> "Trainer":
+        """Return the same recipe for products with so many rows for each record, as synthetic tables have them; itself for models."""
+        ...
+
     def must_be_storable(self, table: Table) -> None:
         """Refuse a product that could not be saved, before time is spent on training it.
 

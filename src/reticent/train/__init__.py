@@ -5,7 +5,13 @@ from reticent.train._estimators import is_fitted
 from reticent.train._plain import PlainTrainer
 from reticent.train.adapted import AdaptedModuleTrainer
 from reticent.train.adversarial import AdversarialNetwork
-from reticent.train.generators import Generator, parse_generator
+from reticent.train.generators import (
+    Generator,
+    RecipeGenerator,
+    generator_of,
+    parse_claimed_generator,
+    parse_generator,
+)
 from reticent.train.judges import JUDGES, CodedRows, judge_scores
 from reticent.train.many import train_many
 from reticent.train.marginals import FittedMarginals, MarginalGenerator, size_class
@@ -96,6 +102,7 @@ __all__ = [
     "PrivateNetwork",
     "PrivateNetworkClassifier",
     "PrivateNetworkTrainer",
+    "RecipeGenerator",
     "Remedy",
     "RepairedLabels",
     "SoftLabelTrainer",
@@ -107,11 +114,13 @@ __all__ = [
     "WassersteinGenerator",
     "claim_of_opacus",
     "fitting_batch",
+    "generator_of",
     "gentler_call",
     "guarantee_of",
     "is_fitted",
     "judge_scores",
     "parse_claimed",
+    "parse_claimed_generator",
     "parse_clipping",
     "parse_generator",
     "parse_trainer",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.account import Guarantee
+from reticent.account import Guarantee, Terms
 from reticent.data import Table
 from reticent.errors import InvalidInput, InvalidSpec
 from reticent.product import (
@@ -110,6 +110,14 @@ class PlainTrainer(ABC):
     def guarantee(self, rows: int) -> Guarantee | None:
         """Return None: nothing bounds what a product reveals about a record."""
         return None
+
+    def table_guarantee(self, table: Table, terms: Terms) -> Guarantee | None:
+        """Return None: what it guarantees does not depend on the columns of a table."""
+        return None
+
+    def sampling(self, rows_per_record: float) -> "PlainTrainer":
+        """Return the trainer itself: models have no rows to sample."""
+        return self
 
     def must_be_storable(self, table: Table) -> None:  # noqa: B027 (a default, not a gap)
         """Refuse nothing: whether a product can be saved is only known once it is trained."""

@@ -11,6 +11,7 @@ from reticent.evidence.measures.group_privacy import GroupPrivacy
 from reticent.evidence.measures.insider_privacy import InsiderPrivacy
 from reticent.evidence.measures.privacy import Privacy
 from reticent.evidence.measures.proven_claim import ProofAgainstClaim
+from reticent.evidence.measures.rerun_claim import GeneratorAgainstClaim
 from reticent.evidence.measures.table_records import TableRecords, people, readable
 from reticent.evidence.measures.tpr import TruePositiveRate
 from reticent.evidence.measures.utility import UtilityScore
@@ -23,6 +24,7 @@ __all__ = [
     "Exposed",
     "FileRecords",
     "Gain",
+    "GeneratorAgainstClaim",
     "GroupPrivacy",
     "InsiderPrivacy",
     "Measure",

@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from reticent.evidence.file import FoundInFile, found_beyond_chance
+from reticent.evidence.file import (
+    READABLE_LEVEL,
+    FoundInFile,
+    found_beyond_chance,
+)
 from reticent.evidence.measures._base import Measure, Seen
 from reticent.evidence.statement import Limit, Outcome, Statement
 
 __all__ = ["FileRecords"]
-
-# The place in the file was chosen among hundreds because it shows most members, so each is judged at one false alarm in a million: together
-# they give one in ten thousand audits.
-LEVEL = 1 - 1e-6
 
 
 class FileRecords(Measure):
@@ -34,7 +34,10 @@ class FileRecords(Measure):
         found = [
             (
                 found_beyond_chance(
-                    at, members=file.members, nonmembers=file.nonmembers, level=LEVEL
+                    at,
+                    members=file.members,
+                    nonmembers=file.nonmembers,
+                    level=READABLE_LEVEL,
                 ),
                 at,
             )

@@ -5,9 +5,14 @@ from dataclasses import replace
 import numpy as np
 
 from reticent.evidence._estimate import Estimate
-from reticent.evidence.file import FileEvidence, FoundInFile, found_beyond_chance
+from reticent.evidence.file import (
+    READABLE_LEVEL,
+    FileEvidence,
+    FoundInFile,
+    found_beyond_chance,
+)
 from reticent.evidence.measures._base import Seen
-from reticent.evidence.measures.file_records import LEVEL, FileRecords
+from reticent.evidence.measures.file_records import FileRecords
 from reticent.evidence.statement import Limit, Outcome, Statement
 
 __all__ = ["TableRecords", "people", "readable"]
@@ -16,8 +21,8 @@ __all__ = ["TableRecords", "people", "readable"]
 class TableRecords(FileRecords):
     """Members whose row, or a value that few people share, stands in a synthetic table, beyond what coincidence explains.
 
-    The judgement is that of :class:`FileRecords`. What is shown is rounded outwards to multiples of the smallest group, so that no small count
-    appears in a report.
+    The judgement is that of :class:`FileRecords`, by exact counts. The evidence holds multiples of the smallest group, rounded outwards, so that no
+    small count appears in a dossier.
     """
 
     label = "members readable in the table (low end counts)"
@@ -47,7 +52,7 @@ class TableRecords(FileRecords):
         return replace(
             statement,
             words="the number of members who can be read in the synthetic table",
-            estimate=_rounded(statement.estimate, smallest),
+            estimate=replace(statement.estimate, low=_shown_low(statement.estimate)),
             sentences={
                 Outcome.BROKEN: f"The synthetic table contains {where}: whoever holds it can read who was in the real one.",
                 Outcome.KEPT: "The synthetic table contains no more of the members than coincidence explains.",
@@ -60,7 +65,7 @@ def readable(file: FileEvidence, at: FoundInFile | None) -> bool:
     if at is None:
         return False
     beyond = found_beyond_chance(
-        at, members=file.members, nonmembers=file.nonmembers, level=LEVEL
+        at, members=file.members, nonmembers=file.nonmembers, level=READABLE_LEVEL
     )
     return beyond.low > 0
 
@@ -76,14 +81,6 @@ def people(count: int, smallest: int) -> str:
     return f"{count:,}" if count >= smallest else f"fewer than {smallest}"
 
 
-def _rounded(estimate: Estimate, smallest: int) -> Estimate:
-    """Return an estimate of people in multiples of a number, its interval rounded outwards."""
-    low = smallest * np.floor(estimate.low / smallest)
-    high = smallest * np.ceil(estimate.high / smallest)
-    return replace(
-        estimate,
-        value=float(smallest * np.round(estimate.value / smallest)),
-        low=float(low),
-        high=float(high),
-        method=f"{estimate.method}, in multiples of {smallest}",
-    )
+def _shown_low(estimate: Estimate) -> float:
+    """Return the low end as it is shown: more than nobody, and fewer than the smallest group, is 0."""
+    return estimate.low if estimate.low >= 1 else 0.0

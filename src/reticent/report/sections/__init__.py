@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from reticent.report._dossier import Dossier
 from reticent.report._section import Section
 from reticent.report.sections.attacks import AttacksSection
+from reticent.report.sections.attributes import AttributesSection
 from reticent.report.sections.blind import BlindSection
 from reticent.report.sections.bound_to import BindingSection
 from reticent.report.sections.controls import ControlsSection
@@ -27,6 +28,7 @@ from reticent.report.sections.table_alike import TableAlikeSection
 from reticent.report.sections.table_disclosure import TableDisclosureSection
 from reticent.report.sections.table_exposed import TableExposedSection
 from reticent.report.sections.table_not_run import TableNotRunSection
+from reticent.report.sections.table_use import TableUseSection
 from reticent.report.sections.verdict import VerdictSection
 from reticent.report.sections.watched import WatchedSection
 from reticent.report.sections.worst_case import WorstCaseSection
@@ -46,6 +48,7 @@ SECTIONS: tuple[Section, ...] = (
     FileSection(),
     WorstCaseSection(),
     PeopleSection(),
+    AttributesSection(),
     GroupsSection(),
     PoolSection(),
     InsiderSection(),
@@ -66,6 +69,7 @@ TABLE_SECTIONS: tuple[Section, ...] = (
     LimitsSection(),
     TableExposedSection(),
     TableAlikeSection(),
+    TableUseSection(),
     TableDisclosureSection(),
     _STATEMENTS,
     GuaranteeSection(),

@@ -17,10 +17,6 @@ NOTHING = "nothing is known about it"
 WORDS = "This audit asks whether somebody was in the table. Nothing is known about the following."
 # Kinds of attack on trained models that no audit here runs (Rigaki & Garcia, arXiv:2007.07646, name most of them).
 NEVER = (
-    (
-        "attribute inference",
-        "a hidden value of a person whose other values are known",
-    ),
     ("reconstruction, model inversion", "records, or what is typical of a class"),
     ("property inference", "what share of the table has some property"),
     ("model extraction", "a copy of the product from its answers"),
@@ -39,6 +35,10 @@ INSIDER = (
 INSIDE = (
     "attacks on gradients and activations",
     "who was in the table, from inside a network",
+)
+ATTRIBUTES = (
+    "attribute inference",
+    "a hidden value of a person whose other values are known",
 )
 STEPS = (
     "observer of the training",
@@ -93,4 +93,6 @@ def _kinds(dossier: Dossier) -> Iterator[tuple[str, str]]:
         yield INSIDE
     if dossier.watched is None:
         yield STEPS
+    if not evidence.attributes:
+        yield ATTRIBUTES
     yield from NEVER

@@ -85,6 +85,9 @@ def noisy_histograms(
             # Cells before the first and behind the last one that is heard are taken to be empty.
             silent = _silent(noisy[:-1], deviation)
             heard[:-1][silent | _silent(noisy[-2::-1], deviation)[::-1]] = -np.inf
+        if not np.isfinite(heard).any():
+            # The noise hides the whole column; what was counted is then all that is known of it.
+            heard = noisy
         counts_of.append(nearest_counts(heard, total))
     return Histograms(
         total=total, counts=tuple(counts_of), raw=tuple(raw), deviation=deviation

@@ -158,6 +158,10 @@ class MarginalGenerator(PlainTrainer):
         """Return the same recipe with seeded noise, for tables that are never released."""
         return replace(self, noise="seeded")
 
+    def settled(self, table: Table) -> "MarginalGenerator":
+        """Return the same recipe with the method that it takes for a table, for other tables of any number of rows."""
+        return replace(self, method=self.budget(table).method)
+
     def budget(self, table: Table) -> Budget:
         """Return the noise of every part for a table; of its records only the power of ten of their number is used."""
         method: Method = "tree"
