@@ -185,9 +185,9 @@ def divided(
     """Return which records a generator may use.
 
     By a part column those of the defender; else, if there is to be an audit, all but those of people who are held out by a coin each. The
-    coins are thrown by the owner's key, so that nobody else knows them, and one for each person: another person in the table
-    changes nobody else's. Whatever holds for the records that are used then holds for everybody in the table. A split into parts of a fixed
-    size would not do, because one more person could change who else is used.
+    coins are independent and thrown by the owner's key, so that nobody else knows them. Of two tables that differ by one person, each other person's coin can then be
+    thrown once for both: the records that are used differ by that person at most, and whatever is guaranteed for neighbours holds for everybody in the
+    table. A split into parts of a fixed size would not do, because one more person could change who else is used.
 
     Parameters
     ----------

@@ -234,7 +234,7 @@ def parse_constraints(
 
     Examples
     --------
-    >>> schema = Schema({"a": ColumnKind.NUMERIC, "b": ColumnKind.NUMERIC})
+    >>> schema = Schema(columns={"a": ColumnKind.NUMERIC, "b": ColumnKind.NUMERIC})
     >>> rules = parse_constraints(["a <= b"], schema)
     >>> rules.broken_in(pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, 2.0]})).tolist()
     [False, True]

@@ -1,0 +1,135 @@
+"""Who is held out, and what a synthetic table that was judged carries."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom
+
+import reticent
+from reticent.errors import InvalidInput
+from reticent.pipeline import (
+    HeldOutAudit,
+    RealTable,
+    Risk,
+    SynthesisPlan,
+    run_synthesis,
+)
+from reticent.pipeline._held_out import divided
+from reticent.product import load_synthetic
+from reticent.run import Run, Store
+from reticent.train.marginals.noise import Noise
+
+
+def people(n, rng=None):
+    rng = rng or np.random.default_rng(0)
+    low = rng.integers(50, 90, n)
+    return pd.DataFrame(
+        {"low": low, "high": low + rng.integers(1, 60, n), "ill": rng.random(n) < 0.3}
+    )
+
+
+def used_of(frame, *, share=0.2, seed=0, **how):
+    audit = HeldOutAudit(share=share)
+    return divided(RealTable(frame=frame, **how), audit, seed=seed)
+
+
+def test_one_more_person_changes_nobody_elses_coin():
+    """Tables that differ by the last person are divided alike but for that person; a shuffled split of fixed sizes would not do."""
+    frame = people(1_000)
+    whole, without = used_of(frame), used_of(frame[:-1])
+    assert (whole[:-1] == without).all()
+    shuffled = [np.isin(np.arange(n), np.random.default_rng(0).permutation(n)[: n // 5]) for n in (1_000, 999)]  # fmt: skip
+    assert (shuffled[0][:-1] != shuffled[1]).any()
+
+
+def test_people_are_held_out_whole_and_by_the_share_that_was_asked_for(monkeypatch, tmp_path):  # fmt: skip
+    frame = people(3_000).assign(who=np.arange(3_000) // 3)
+    used = used_of(frame, share=0.3, unit="who")
+    by_person = used.reshape(-1, 3)
+    assert (by_person.all(axis=1) | ~by_person.any(axis=1)).all()
+    held = int((~by_person[:, 0]).sum())
+    # Independent coins: the number held out is binomial, and outside of this once in a million.
+    assert binom.ppf(0.5e-6, 1_000, 0.3) <= held <= binom.isf(0.5e-6, 1_000, 0.3)
+    again = used_of(frame, share=0.3, unit="who")
+    assert (again == used).all()
+    other_seed = used_of(frame, share=0.3, unit="who", seed=1)
+    assert (other_seed != used).any()
+    # Whoever has another key throws other coins.
+    monkeypatch.setenv("RETICENT_HOME", str(tmp_path))
+    assert (used_of(frame, share=0.3, unit="who") != used).any()
+
+
+def test_without_an_audit_everybody_is_used():
+    real = RealTable(frame=people(300))
+    assert divided(real, None, seed=0).all()
+    parts = np.array(["defender", "reserved", "auxiliary"])[np.arange(300) % 3]
+    by_part = RealTable(frame=people(300).assign(part=parts), part="part")
+    for audit in (None, HeldOutAudit()):
+        assert (divided(by_part, audit, seed=0) == (parts == "defender")).all()
+    few = np.where(np.arange(300) < 290, "defender", "reserved")
+    by_few = RealTable(frame=people(300).assign(part=few), part="part")
+    assert divided(by_few, None, seed=0).sum() == 290
+    with pytest.raises(InvalidInput, match="too few to audit"):
+        divided(by_few, HeldOutAudit(), seed=0)
+
+
+def test_an_interrupted_audit_makes_the_same_table_again(tmp_path, monkeypatch):
+    """Killed after the table was written and before it was judged: the same command draws no noise, and writes the same bytes."""
+    plan = SynthesisPlan(
+        risk=Risk(epsilon=3.0), target="ill", constraints=("low < high",), audit=HeldOutAudit(),
+    )  # fmt: skip
+    out, real = tmp_path / "made.csv", RealTable(frame=people(600))
+    run = Run(store=Store(folder=tmp_path / "kept"))
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(HeldOutAudit, "judge", killed)
+    for turn in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            run_synthesis(real, plan, out=out, run=run)
+        if turn == 0:
+            written = out.read_bytes()
+            monkeypatch.setattr(Noise, "on_counts", killed)
+            monkeypatch.setattr(Noise, "choose", killed)
+    assert out.read_bytes() == written
+    assert load_synthetic(out).provenance.split["by"] == "held out"
+
+
+def test_a_second_table_of_the_same_records_is_said_to_cost_again(tmp_path):
+    out = tmp_path / "made.csv"
+    frame = people(500)
+    first = reticent.synthesize(frame, epsilon=3, audit=False, out=out)
+    assert not any("add up" in words for words in first.table.warnings)
+    second = reticent.synthesize(frame, epsilon=3, audit=False, out=out)
+    assert any("add up" in words for words in second.table.warnings)
+    other = reticent.synthesize(people(501), epsilon=3, audit=False, out=out)
+    assert not any("add up" in words for words in other.table.warnings)
+
+
+def test_all_samples_of_a_fit_share_one_guarantee(tmp_path, monkeypatch):
+    frame = people(500)
+    synthesizer = reticent.Synthesizer(
+        epsilon=3, target="ill", constraints=["low < high"]
+    )
+    fitted = synthesizer.fit(frame)
+
+    def spent(*_, **__):
+        raise AssertionError("a sample must ask the records nothing")
+
+    monkeypatch.setattr(Noise, "on_counts", spent)
+    monkeypatch.setattr(Noise, "choose", spent)
+    samples = [fitted.sample(200, seed=seed) for seed in (1, 2, 1)]
+    assert samples[0].equals(samples[2])
+    assert not samples[0].equals(samples[1])
+    for made in samples:
+        assert (made["low"] < made["high"]).all()
+        assert made["ill"].dtype == bool
+    saved = fitted.drawn(50, seed=1).save(tmp_path / "made.parquet")
+    stated = load_synthetic(saved).provenance.guarantee
+    assert stated.epsilon == fitted.guarantee.epsilon <= 3
+    assert any("constraints" in words for words in stated.public)
+    with pytest.raises(InvalidInput, match="between 20"):
+        fitted.sample(3)
+    with pytest.raises(InvalidInput, match="exactly one target"):
+        reticent.Synthesizer().fit(frame)
