@@ -20,6 +20,7 @@ from reticent.product import load_synthetic
 from reticent.run import Run, stream
 from reticent.train import (
     MarginalGenerator,
+    WassersteinGenerator,
     generator_of,
     parse_claimed_generator,
     parse_generator,
@@ -163,6 +164,27 @@ def test_a_column_that_noise_hides_is_imitated_by_what_was_counted():
     made = noisy_histograms(np.zeros((9, 2), np.int64), columns, 1.0, Fixed())
     assert [round(c.sum(), 6) for c in made.counts] == [round(made.total, 6)] * 2
     assert (made.counts[0][:3] > 0).all()
+
+
+@pytest.mark.parametrize(
+    "made_by",
+    [
+        MarginalGenerator(method="adaptive", noise_multiplier=2.0, target="ill"),
+        MarginalGenerator(noise_multiplier=2.0, constraints=("weight > 0",)),
+        WassersteinGenerator(noise_multiplier=0.5, mode="clip", trainings=2, fall=2.0),
+    ],
+    ids=lambda recipe: type(recipe).__name__,
+)
+def test_what_a_recipe_writes_down_proves_what_it_guarantees(made_by):
+    members = table_from_frame(people(400, stream(0, "written down")), target=None)
+    found = parse_claimed_generator(made_by.recipe, rows_per_record=1, members=members)
+    proven = found.table_guarantee(members, Terms(delta=1e-5))
+    assert proven.epsilon == made_by.guarantee_on(members, Terms(delta=1e-5)).epsilon
+
+
+def test_a_critic_of_another_kind_is_no_mode():
+    with pytest.raises(InvalidInput, match="the mode of the critic is a dict"):
+        WassersteinGenerator(mode={})
 
 
 def test_the_proof_of_a_synthesized_table_is_worked_out_again_from_its_file(tmp_path):

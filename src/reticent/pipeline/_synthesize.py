@@ -28,8 +28,8 @@ from reticent.report import Dossier, is_watched, terminal
 from reticent.run import Run
 from reticent.train import (
     MarginalGenerator,
+    PrivateTable,
     TableModel,
-    TableRecipe,
     WassersteinGenerator,
     size_class,
 )
@@ -87,7 +87,7 @@ class SynthesisPlan:
     seeded: bool = False
     seed: int = 0
 
-    def generator(self) -> TableRecipe:
+    def generator(self) -> PrivateTable:
         """Return the recipe without the noise that the risk asks for."""
         if self.method == "wgan":
             return WassersteinGenerator(

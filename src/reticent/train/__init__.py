@@ -14,7 +14,12 @@ from reticent.train.generators import (
 )
 from reticent.train.judges import JUDGES, CodedRows, judge_scores
 from reticent.train.many import train_many
-from reticent.train.marginals import FittedMarginals, MarginalGenerator, size_class
+from reticent.train.marginals import (
+    FittedMarginals,
+    MarginalGenerator,
+    PrivateTable,
+    size_class,
+)
 from reticent.train.models import EstimatorTrainer, standard_preprocessing
 from reticent.train.networks import (
     ModuleTrainer,
@@ -72,7 +77,7 @@ from reticent.train.spec import (
     spell,
     trainer_of,
 )
-from reticent.train.table_recipe import TableModel, TableRecipe
+from reticent.train.table_model import TableModel
 from reticent.train.wgan import HealthGAN, WassersteinGenerator
 
 __all__ = [
@@ -102,13 +107,13 @@ __all__ = [
     "PrivateNetwork",
     "PrivateNetworkClassifier",
     "PrivateNetworkTrainer",
+    "PrivateTable",
     "RecipeGenerator",
     "Remedy",
     "RepairedLabels",
     "SoftLabelTrainer",
     "SoftLabels",
     "TableModel",
-    "TableRecipe",
     "Training",
     "Validated",
     "WassersteinGenerator",

@@ -17,7 +17,8 @@ from reticent.errors import InvalidInput, InvalidSpec, ReticentError, TrainerFai
 from reticent.product import SyntheticTable
 from reticent.run import Content, code_of, content_of, named_by_user
 from reticent.train._plain import PlainTrainer
-from reticent.train.marginals import MarginalGenerator, size_class
+from reticent.train.marginals import MarginalGenerator, PrivateTable, size_class
+from reticent.train.wgan import WassersteinGenerator
 
 __all__ = [
     "Generator",
@@ -28,10 +29,17 @@ __all__ = [
 ]
 
 # Recipes of reticent's own that make synthetic tables: one line each.
-RECIPES: dict[str, type[Any]] = {"reticent.MarginalGenerator": MarginalGenerator}
+RECIPES: dict[str, type[PrivateTable]] = {
+    "reticent.MarginalGenerator": MarginalGenerator,
+    "reticent.WassersteinGenerator": WassersteinGenerator,
+}
 # What a description that nobody vouches for may set: numbers and words, no file.
 CLAIMABLE = frozenset(
-    {"method", "target", "noise_multiplier", "failure", "rows", "rows_per_person"}
+    {
+        *("target", "noise_multiplier", "failure", "rows", "rows_per_person"),
+        *("constraints", "method"),
+        *("mode", "steps", "sampling_rate", "trainings", "fall", "matched"),
+    }
 )
 LONGEST_SHOWN = 200  # characters of a recipe in an error
 
@@ -94,26 +102,24 @@ class RecipeGenerator(PlainTrainer):
 
     Parameters
     ----------
-    made_by : MarginalGenerator
-        The recipe of the table that is audited. Another recipe needs the same capabilities: ``settled``, ``as_shadow``, ``keeping``,
-        ``guarantee_on``, and the parameters ``rows`` and ``rows_per_person``.
+    made_by : PrivateTable
+        The recipe of the table that is audited.
     rows_per_record : float
         Rows to sample for each record that it is fitted on.
     """
 
-    made_by: Any
+    made_by: PrivateTable
     rows_per_record: float = 1.0
 
     @property
     def recipe(self) -> str:  # type: ignore[override]
         """The call that makes the recipe again."""
-        return str(self.made_by.recipe)
+        return self.made_by.recipe
 
     def content(self) -> Content:
         """Return the parameters of the recipe, and the number of rows."""
         rows = content_of("generator", self.rows_per_record)
-        recipe: Content = self.made_by.as_shadow().content()
-        return recipe + rows
+        return self.made_by.as_shadow().content() + rows
 
     def train(self, table: Table, *, seed: int) -> SyntheticTable:
         """Return rows that the recipe makes of the records of a table, with seeded noise.
@@ -127,13 +133,11 @@ class RecipeGenerator(PlainTrainer):
         shadow = replace(self.made_by.as_shadow(), rows=rows)
         records = _first_rows(table, self.made_by.rows_per_person)
         # Its columns are coded as those of the table already.
-        made: SyntheticTable = shadow.train(records, seed=seed)
-        return made
+        return shadow.train(records, seed=seed)
 
     def table_guarantee(self, table: Table, terms: Terms) -> Guarantee | None:
         """Return what a table guarantees that was made with the recipe's own noise."""
-        stated: Guarantee = self.made_by.guarantee_on(table, terms)
-        return stated
+        return self.made_by.guarantee_on(table, terms)
 
     def sampling(self, rows_per_record: float) -> "RecipeGenerator":
         """Return the same generator with another number of rows for each record."""
@@ -235,7 +239,7 @@ def generator_of(
 
     Parameters
     ----------
-    recipe : MarginalGenerator
+    recipe : PrivateTable
         The recipe of the table that is audited.
     rows_per_record : float
         Rows to sample for each record that it is fitted on.
@@ -247,8 +251,7 @@ def generator_of(
     InvalidInput
         If the recipe cannot have made a table of these records.
     """
-    kinds: tuple[type[Any], ...] = tuple(RECIPES.values())
-    if not isinstance(recipe, kinds):
+    if not isinstance(recipe, PrivateTable):
         raise InvalidSpec(
             f"a {type(recipe).__name__} is no generator; pass a recipe such as reticent.MarginalGenerator(...), or the name of a function as "
             "'module:function'."
@@ -259,7 +262,7 @@ def generator_of(
     )
 
 
-def _made(name: str, arguments: dict[str, Any]) -> Any:
+def _made(name: str, arguments: dict[str, Any]) -> PrivateTable:
     try:
         return RECIPES[name](**arguments)
     except TypeError:
@@ -268,7 +271,9 @@ def _made(name: str, arguments: dict[str, Any]) -> Any:
         ) from None
 
 
-def _calibrated(recipe: Any, members: Table, epsilon: Any, delta: Any) -> Any:
+def _calibrated(
+    recipe: PrivateTable, members: Table, epsilon: Any, delta: Any
+) -> PrivateTable:
     """Return a recipe with the least noise that keeps epsilon on the members."""
     if delta is None:
         delta = 1 / (10 * size_class(len(members)))  # as reticent synthesize takes it

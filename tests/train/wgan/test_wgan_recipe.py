@@ -193,7 +193,9 @@ def test_a_recipe_keeps_its_target_and_says_so(seed):
     assert not found.as_shadow().guarantee_on(table, Terms(delta=1e-5)).holds
     with pytest.raises(InvalidInput, match="add/remove only"):
         replace(wanted, rows_per_person=2).keeping(Target(epsilon=2.0, delta=1e-5), table, delta=1e-5, relation=Relation.REPLACE)  # fmt: skip
-    with pytest.raises(InvalidInput, match="nothing of the table but noise"):
+    with pytest.raises(
+        InvalidInput, match="nothing of a table with 4 columns but noise"
+    ):
         wanted.keeping(Target(epsilon=1e-6, delta=1e-12), table, delta=1e-12, relation=Relation.ADD_REMOVE)  # fmt: skip
 
 

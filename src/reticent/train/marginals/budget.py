@@ -74,6 +74,21 @@ class Budget:
         return learning, one, choose, measure
 
     @property
+    def sampling_rate(self) -> float:
+        """Probability that a record takes part in a question: every record does."""
+        return 1.0
+
+    @property
+    def answers(self) -> int:
+        """Most noisy answers that are kept on the way."""
+        return self.looks + self.columns + 2 * self.choices
+
+    @property
+    def releases(self) -> int:
+        """Noisy answers as the guarantee counts them: all histograms are one, and so are all looks."""
+        return 1 + 2 * self.choices + bool(self.looks)
+
+    @property
     def learning_deviation(self) -> float:
         """Standard deviation of the noise on counts from which cells are learned."""
         return self.noise_multiplier * math.sqrt(self.looks / self._shares[0])

@@ -68,6 +68,16 @@ class CriticBudget:
         return learning, HISTOGRAMS, 1 - learning - HISTOGRAMS
 
     @property
+    def answers(self) -> int:
+        """Most noisy answers that are kept on the way; sums of gradients are not."""
+        return self.looks + self.columns
+
+    @property
+    def releases(self) -> int:
+        """Noisy answers as the guarantee counts them: the sums of all trainings."""
+        return self.steps * self.trainings
+
+    @property
     def learning_deviation(self) -> float:
         """Standard deviation of the noise on counts from which cells are learned."""
         return self.noise_multiplier * math.sqrt(self.looks / self._shares[0])

@@ -1,42 +1,19 @@
 """The recipe of a generator that is trained against a private critic, as a trainer whose product is a synthetic table."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, Self
 
 import numpy as np
 
-from reticent.account import (
-    Guarantee,
-    Relation,
-    Target,
-    Terms,
-    calibrate,
-    trade_off,
-)
+from reticent.account import Relation, Target
 from reticent.data import Table
 from reticent.errors import InvalidInput
 from reticent.product import Provenance, SyntheticTable, versions
-from reticent.run import Content, Run, content_of, stream
-from reticent.train._plain import PlainTrainer
-from reticent.train.constraints import Constraints
-from reticent.train.marginals.columns import Column
-from reticent.train.marginals.domain import (
-    Look,
-    declared_columns,
-    learned_columns,
-    looks,
-)
-from reticent.train.marginals.fitted import must_be_rows
+from reticent.run import Run, stream
+from reticent.train.marginals.domain import looks
 from reticent.train.marginals.histograms import noisy_histograms
-from reticent.train.marginals.noise import Journal, Noise
-from reticent.train.marginals.recipe import (
-    constraints_of,
-    listed_constraints,
-    size_class,
-)
+from reticent.train.marginals.private_table import PrivateTable, size_class
 from reticent.train.wgan.budget import CriticBudget
 from reticent.train.wgan.coding import coding_of
 from reticent.train.wgan.fitted import FittedGenerator
@@ -64,7 +41,6 @@ MODES: dict[str, Mode] = {
     "clip": ClipMode(),
     "tanh": TanhMode(),
 }
-FEWEST_ROWS = 100  # below, no budget that protects anybody leaves anything
 # Tables of up to this size class are sampled at the full rate; larger ones at less, so that a step stays as long.
 USUAL_SIZE = 100_000
 USUAL_RATE = 0.05
@@ -72,7 +48,7 @@ JUDGED = 2_000  # rows of a generator by which trainings are compared and lost m
 
 
 @dataclass(frozen=True, kw_only=True)
-class WassersteinGenerator(PlainTrainer):
+class WassersteinGenerator(PrivateTable):
     """Make a synthetic table with a generator that is trained against a private critic.
 
     It is the method of Pedersen's thesis with a guarantee that holds. On every table that was measured the marginal methods kept more at the same epsilon: take this one to compare, or where
@@ -127,41 +103,27 @@ class WassersteinGenerator(PlainTrainer):
     """
 
     mode: ModeName | Mode = "lipschitz"
-    target: str | None = None
-    noise_multiplier: float = 1.0
     steps: int = 1_000
     sampling_rate: float | None = None
     trainings: int = 1
     fall: float = 1.0
     matched: bool = True
-    failure: float = 1e-8
-    domain: str | None = None
-    rows: int | None = None
-    rows_per_person: int = 1
-    constraints: tuple[str, ...] = ()
     with_critic: bool = False
-    noise: Literal["secret", "seeded"] = "secret"
 
     def __post_init__(self) -> None:
         if isinstance(self.mode, str) and self.mode not in MODES:
             raise InvalidInput(
                 f"the mode {self.mode!r} of the critic is not known; use {', '.join(MODES)}."
             )
-        if self.noise not in ("secret", "seeded"):
+        if not callable(getattr(self.bounding, "query", None)):
             raise InvalidInput(
-                f"the noise {self.noise!r} is not known; use secret for a table that may be released, or seeded."
+                f"the mode of the critic is a {type(self.mode).__name__}; use {', '.join(MODES)}."
             )
-        if not (self.noise_multiplier > 0 and math.isfinite(self.noise_multiplier)):
-            raise InvalidInput(
-                f"noise_multiplier must be positive and finite, got {self.noise_multiplier}; without noise there is no guarantee."
-            )
-        if not 0 < self.failure < 1:
-            raise InvalidInput(f"failure must lie inside (0, 1), got {self.failure}.")
         if self.sampling_rate is not None and not 0 < self.sampling_rate < 1:
             raise InvalidInput(
                 f"sampling_rate must lie inside (0, 1), got {self.sampling_rate}: it is the probability that a record takes part in a step."
             )
-        for name in ("steps", "trainings", "rows_per_person"):
+        for name in ("steps", "trainings"):
             if getattr(self, name) < 1:
                 raise InvalidInput(
                     f"{name} must be at least 1, got {getattr(self, name)}."
@@ -170,42 +132,16 @@ class WassersteinGenerator(PlainTrainer):
             raise InvalidInput(
                 f"fall must lie in [1, 100], got {self.fall}: it is the noise of the first steps over that of the last ones."
             )
-        if self.rows is not None:
-            must_be_rows(self.rows)
-        # A list is as good, and would make the recipe unhashable.
-        object.__setattr__(self, "constraints", listed_constraints(self.constraints))
+        super().__post_init__()
 
     @property
     def bounding(self) -> Mode:
         """The mode itself."""
         return MODES[self.mode] if isinstance(self.mode, str) else self.mode
 
-    @property
-    def recipe(self) -> str:  # type: ignore[override]
-        """The call that makes this recipe again."""
-        usual = type(self)()
-        given = ", ".join(
-            f"{name}={value!r}"
-            for name, value in vars(self).items()
-            if value != getattr(usual, name)
-        )
-        return f"reticent.WassersteinGenerator({given})"
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether the same table and seed give the same product again: not with secret noise."""
-        return self.noise == "seeded"
-
-    def content(self) -> Content:
-        """Return all parameters, and what the declared domain says."""
-        parts = [str(value) for pair in sorted(vars(self).items()) for value in pair]
-        if self.domain is not None:
-            parts.append(Path(self.domain).read_text(encoding="utf-8"))
-        return content_of("generator with a critic", *parts)
-
-    def as_shadow(self) -> "WassersteinGenerator":
-        """Return the same recipe with seeded noise, for tables that are never released."""
-        return replace(self, noise="seeded")
+    def settled(self, table: Table) -> Self:
+        """Return the same recipe with the sampling rate that it takes for a table."""
+        return replace(self, sampling_rate=self.budget(table).sampling_rate)
 
     def budget(self, table: Table) -> CriticBudget:
         """Return the noise of every part for a table; of its records only the power of ten of their number is used."""
@@ -226,82 +162,22 @@ class WassersteinGenerator(PlainTrainer):
 
     def keeping(
         self, target: Target, table: Table, *, delta: float, relation: Relation
-    ) -> "WassersteinGenerator":
-        """Return the recipe with the least noise that meets a target.
-
-        Parameters
-        ----------
-        target : Target
-            What must hold for every person.
-        table : Table
-            The table, of which columns and the power of ten of the rows are used.
-        delta : float
-            A hundredth of it is the probability that a category of a single person is listed.
-        relation : Relation
-            When two tables are neighbours.
-        """
-        recipe = replace(self, failure=delta / 100)
-
-        def mechanism(noise: float) -> Any:
-            return replace(recipe, noise_multiplier=noise).budget(table).mechanism(relation)  # fmt: skip
-
-        if self.rows_per_person > 1 and relation == Relation.REPLACE:
-            raise InvalidInput(
-                "several rows per person are accounted for under add/remove only when records are sampled; leave --relation out, or use --method tree."
-            )
-        try:
-            noise = calibrate(target, mechanism)
-        except InvalidInput as error:
-            raise InvalidInput(
-                f"{target.words} leaves nothing of the table but noise; ask for less protection, or use --method tree."
-            ) from error
-        return replace(recipe, noise_multiplier=noise)
-
-    def guarantee_on(self, table: Table, terms: Terms) -> Guarantee:
-        """Return what holds for every person of a table, in the given terms."""
-        budget = self.budget(table)
-        curve = trade_off(budget.mechanism(terms.relation))
-        caveats: tuple[str, ...] = (
-            "which columns hold only 0 and 1, whole numbers or dates was read off the records and is visible in the table: the guarantee takes it as "
-            "publicly known",
-        )
-        if self.noise == "seeded":
-            caveats += (
-                "the noise came from a seed, so whoever knows the seed can subtract it",
-            )
-        return Guarantee(
-            mechanism=self._words(budget),
-            holds=self.noise == "secret",
-            relation=terms.relation.value,
-            epsilon=curve.epsilon(terms.delta),
-            delta=terms.delta,
-            noise_multiplier=self.noise_multiplier,
-            sampling_rate=budget.sampling_rate,
-            steps=self.steps * self.trainings,
-            advantage=curve.advantage,
-            belief=curve.belief(terms.delta, prior=terms.prior),
-            prior=terms.prior,
-            tpr=curve.tpr(terms.fpr),
-            fpr=terms.fpr,
-            caveats=caveats,
-            public=tuple(self._public(table)),
-        )
-
-    def train(self, table: Table, *, seed: int) -> SyntheticTable:
-        """Return a synthetic table with the columns of the features.
-
-        Parameters
-        ----------
-        table : Table
-            The records; only their features are used.
-        seed : int
-            Of initial weights and of the sample, and of the noise only if the recipe says so.
+    ) -> Self:
+        """Return the recipe with the least noise that meets a target; see :meth:`PrivateTable.keeping`.
 
         Raises
         ------
         InvalidInput
-            If there are too few records, or the noise hides them.
+            If people have several rows and one is replaced: samples of groups are accounted for under add/remove only.
         """
+        if self.rows_per_person > 1 and relation == Relation.REPLACE:
+            raise InvalidInput(
+                "several rows per person are accounted for under add/remove only when records are sampled; leave --relation out, or use --method tree."
+            )
+        return super().keeping(target, table, delta=delta, relation=relation)
+
+    def train(self, table: Table, *, seed: int) -> SyntheticTable:
+        """Return a synthetic table with the columns of the features, and the critic if the recipe says so; see :meth:`PrivateTable.train`."""
         model = self.fit(table, run=Run(seed=seed))
         frame, warnings = model.sample(seed=seed)
         return SyntheticTable(
@@ -330,12 +206,12 @@ class WassersteinGenerator(PlainTrainer):
         InvalidInput
             If there are too few records, the noise hides them, or a constraint cannot be kept.
         """
-        self._must_fit(table)
+        self.must_fit(table)
         constraints = self.parsed_constraints(table)
         source = Source.secret() if self.noise == "secret" else Source.seeded(run.seed)
         budget = self.budget(table)
-        noise = self._noise(table, budget, run)
-        columns = self._columns(table, budget, noise)
+        noise = self.noise_of(table, run)
+        columns = self.cells_of(table, noise)
         cells = np.stack([c.code(table.features[c.name]) for c in columns], axis=1)
         single = noisy_histograms(cells, columns, budget.histogram_deviation, noise)
         coding = coding_of(columns, single, self.target)
@@ -368,53 +244,9 @@ class WassersteinGenerator(PlainTrainer):
             far=tuple(far),
         )
 
-    def parsed_constraints(self, table: Table) -> Constraints:
-        """Return what every row keeps, by the recipe and by the declared domain; see :meth:`MarginalGenerator.parsed_constraints`."""
-        return constraints_of(self.constraints, self.domain, table)
-
-    def _noise(self, table: Table, budget: CriticBudget, run: Run) -> Noise:
-        source = Noise.secret() if self.noise == "secret" else Noise.seeded(run.seed)
-        # What is drawn from the model later, and what is kept of it, does not change what is asked.
-        asked = replace(self, rows=None, constraints=())
-        return Journal(
-            source.rng,
-            source=source,
-            run=run,
-            depends=asked.content() + content_of(table.fingerprint, run.seed),
-            steps=budget.looks + budget.columns,
-        )
-
-    def _must_fit(self, table: Table) -> None:
-        if len(table) < FEWEST_ROWS:
-            raise InvalidInput(
-                f"the table has fewer than {FEWEST_ROWS} rows, of which no synthetic table can be made that protects them; bring more."
-            )
-        if self.target is not None and self.target not in table.features.columns:
-            raise InvalidInput(
-                f"there is no column {self.target!r} to use as target; the columns are {', '.join(list(table.features.columns)[:10])}."
-            )
-        _, counts = np.unique(table.units, return_counts=True)
-        if counts.max() > self.rows_per_person:
-            raise InvalidInput(
-                f"some people have more than {self.rows_per_person} rows, so that the noise would not protect them; say with --rows-per-person how many "
-                "rows of each are used at most, which the noise then covers."
-            )
-
-    def _columns(
-        self, table: Table, budget: CriticBudget, noise: Noise
-    ) -> tuple[Column, ...]:
-        if self.domain is not None:
-            return declared_columns(self.domain, table)
-        if not budget.looks:  # truth values alone
-            return learned_columns(table, Look(deviation=1.0, failure=0.5), noise)
-        look = Look(
-            deviation=budget.learning_deviation,
-            failure=self.failure,
-            rows_per_person=self.rows_per_person,
-        )
-        return learned_columns(table, look, noise)
-
-    def _words(self, budget: CriticBudget) -> str:
+    def mechanism_words(self, table: Table) -> str:
+        """Return what is released and with which noise."""
+        budget = self.budget(table)
         levels = " then ".join(f"{noise:.3g}" for noise, _ in budget.phases)
         words = (
             f"Gaussian mechanism on {budget.columns} histograms (deviation {budget.histogram_deviation:.3g}) and on {self.steps * self.trainings} sums of "
@@ -429,21 +261,6 @@ class WassersteinGenerator(PlainTrainer):
         if budget.rows_per_person > 1:
             words += f"; for people with up to {budget.rows_per_person} rows"
         return words
-
-    def _public(self, table: Table) -> Iterator[str]:
-        yield f"that the table has at most {size_class(len(table)):,} rows and more than a tenth of that"
-        yield "names and kinds of the columns, and which hold only 0 and 1, whole numbers or dates"
-        yield "the settings, as long as they were not chosen by looking at these records"
-        yield "the versions of the libraries"
-        yield "a keyed digest of the table, which says nothing without the owner's key"
-        if self.domain is not None:
-            yield "the declared values of the columns"
-        if self.rows is not None:
-            yield "the number of rows that were asked for"
-        if self.constraints:
-            yield "the constraints that every row keeps"
-        if self.rows_per_person > 1:
-            yield f"that no person has more than {self.rows_per_person} rows, or that further rows were left out"
 
 
 def _schedule(
