@@ -1,6 +1,6 @@
 """Make tables with known faults, and let reticent and four peers judge them. Resumable: results.json keeps what is done.
 
-python experiments/synthetic_tables/run.py [--repeats 3] [--tools ours,sdmetrics,anonymeter,mostlyai,verdict] [--tables adult,...]
+python experiments/synthetic_tables/run.py [--repeats 3] [--tools ours,sdmetrics,anonymeter,mostlyai,verdict] [--tables adult,...] [--environments FOLDER]
 
 The peers and the deep generators need environments of their own (see README at the top of each script). What is not installed is left out, and said so.
 """
@@ -50,6 +50,7 @@ def main() -> None:
     parser.add_argument("--tools", default="ours,sdmetrics,anonymeter,mostlyai,verdict")
     parser.add_argument("--at-most", type=int, help="tables that each tool judges now")
     parser.add_argument("--no-deep", action="store_true")
+    parser.add_argument("--environments", type=Path, default=ROOT)
     options = parser.parse_args()
     tables = options.tables.split(",")
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
@@ -61,7 +62,7 @@ def main() -> None:
         todo = [j for j in jobs if any(f"{j['key']}/{n}" not in results for n in names)]
         todo = todo[: options.at_most]
         if tool in PEERS:
-            ask_peer(todo, results, *PEERS[tool])
+            ask_peer(todo, results, options.environments, *PEERS[tool])
         else:
             judge_all(todo, results, tool, {"ours": judge, "verdict": verdict}[tool])
     write_page(results)
@@ -190,7 +191,7 @@ def verdict(one):
         sys.executable, "-m", "reticent", "audit", str(folder / "train.csv"),
         "--synthetic", str(folder / f"{one['table']}.csv"),
         "--holdout", str(folder / "holdout.csv"),
-        "--target", one["target"], "--json", "--out", str(folder / f"audit_{one['table']}"),
+        "--target", one["target"], "--json", "--workers", "1", "--out", str(folder / f"audit_{one['table']}"),
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1, 3):
@@ -199,8 +200,8 @@ def verdict(one):
     return {"verdict": {0: "RELEASE", 1: "REFUSE", 3: "INCONCLUSIVE"}[done.returncode]}
 
 
-def ask_peer(jobs, results, environment, script, tools):
-    python = ROOT / environment / "bin/python"
+def ask_peer(jobs, results, environments, environment, script, tools):
+    python = environments / environment / "bin/python"
     if not python.exists():
         print(f"{environment} is not there; {', '.join(tools)} left out")
         return
