@@ -166,6 +166,17 @@ def test_a_column_that_noise_hides_is_imitated_by_what_was_counted():
     assert (made.counts[0][:3] > 0).all()
 
 
+def test_a_recipe_whose_noise_hides_a_few_people_is_run_on_them_all_the_same():
+    """Attackers have fewer people than whoever made the table. What nobody sees may be guessed; what is released may not."""
+    few = table_from_frame(people(120, stream(0, "few")), target=None)
+    loud = MarginalGenerator(noise_multiplier=40.0)
+    with pytest.raises(InvalidInput, match="noise"):
+        loud.train(few, seed=0)
+    made = generator_of(loud, rows_per_record=1.0, members=few).train(few, seed=0)
+    assert len(made) == 120
+    assert list(made.frame.columns) == list(few.features.columns)
+
+
 @pytest.mark.parametrize(
     "made_by",
     [

@@ -31,6 +31,8 @@ __all__ = ["CHOOSING_SPENDS", "HeldOutAudit", "RealTable", "divided"]
 
 # Half of them are judged and half tell what is common, so that a tenth of the people is on either side; more would cost the table more than the audit gains.
 USUAL_SHARE = 0.2
+# Tables that attackers make with the recipe. As many as an audit of a table asks for at least: whoever wants more runs that, with --pool.
+SHADOWS = 8
 CHOOSING_SPENDS = (
     "The audit counts on real records without noise, and the guarantee covers the synthetic table alone. Whoever makes several tables and chooses one by such "
     "measures, or passes the report on, spends privacy that the guarantee does not count."
@@ -157,7 +159,7 @@ class HeldOutAudit:
             own_measures=(),
             own_sections=(),
             claimed_epsilon=None,
-            pool=None,
+            pool=SHADOWS,
             watch=None,
             by="",
         )

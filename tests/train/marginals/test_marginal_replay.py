@@ -99,7 +99,7 @@ def test_every_question_moves_by_what_is_paid_for_and_no_less(
     assert 0.75 * allowed < score <= allowed
 
 
-def total_as_it_is(codes, columns, deviation, noise):
+def total_as_it_is(codes, columns, deviation, noise, **asked):
     single = histograms.noisy_histograms(codes, columns, deviation, noise)
     return histograms.Histograms(
         total=float(len(codes)),
@@ -109,7 +109,7 @@ def total_as_it_is(codes, columns, deviation, noise):
     )
 
 
-def counted_twice(codes, columns, deviation, noise):
+def counted_twice(codes, columns, deviation, noise, **asked):
     return histograms.noisy_histograms(
         np.repeat(codes, 2, axis=0), columns, deviation, noise
     )

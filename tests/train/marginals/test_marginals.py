@@ -135,7 +135,7 @@ def test_secret_noise_comes_from_the_system_and_from_nowhere_else(monkeypatch):
     assert not np.array_equal(fit(1, 0), fit(2, 0))
 
 
-def exact_lists(name, values, limits, noise):
+def exact_lists(name, values, look, threshold, noise):
     """Planted: the categories as they are."""
     return Categories(name=name, values=tuple(sorted(values.dropna().unique())))
 
@@ -266,7 +266,7 @@ def test_systematic_sampling_meets_shares_to_one_row(seed):
 def test_tables_that_cannot_be_imitated_are_refused():
     rng = np.random.default_rng(0)
     frame = people(rng, 300)
-    generator = MarginalGenerator(noise="seeded")
+    generator = MarginalGenerator()
     with pytest.raises(InvalidInput, match="fewer than 100 rows"):
         generator.train(as_table(frame[:50]), seed=0)
     text = frame.assign(note=[f"text {k}" for k in range(300)])
@@ -274,7 +274,7 @@ def test_tables_that_cannot_be_imitated_are_refused():
         generator.train(as_table(text), seed=0)
     with pytest.raises(InvalidInput, match="it is empty"):
         generator.train(as_table(frame.assign(none=np.nan)), seed=0)
-    loud = MarginalGenerator(noise="seeded", noise_multiplier=500.0)
+    loud = MarginalGenerator(noise_multiplier=500.0)
     with pytest.raises(InvalidInput, match="budget"):
         loud.train(as_table(frame), seed=0)
     with pytest.raises(InvalidInput, match="no column 'x'"):

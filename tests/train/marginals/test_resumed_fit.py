@@ -87,7 +87,8 @@ def test_no_answer_is_drawn_twice_whenever_the_fit_dies(method, table, tmp_path)
 def test_without_a_store_the_noise_is_other_noise(table):
     """The twin: if answers were not kept, the second fit would answer the same questions with noise of its own."""
     made = [generator("tree").fit(table, run=Run(seed=1)).single for _ in range(2)]
-    assert any((a != b).any() for a, b in zip(made[0].raw, made[1].raw, strict=True))
+    # With other noise a column may even be cut into another number of cells.
+    assert not all(map(np.array_equal, made[0].raw, made[1].raw))
 
 
 def test_other_records_other_noise_other_questions_find_nothing(table, tmp_path):

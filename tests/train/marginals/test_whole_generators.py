@@ -108,7 +108,7 @@ def released(flaw, frames, score, patch, *, seed, **how):
     return refutes(*sides, tprs=curve.tprs, level=LEVEL)
 
 
-def total_as_it_is(codes, columns, deviation, noise):
+def total_as_it_is(codes, columns, deviation, noise, **asked):
     single = histograms.noisy_histograms(codes, columns, deviation, noise)
     return histograms.Histograms(
         total=float(len(codes)),
@@ -127,7 +127,7 @@ def test_an_unpaid_total_is_refuted(planted, seed, monkeypatch):
     assert released(flaw, pair, len, monkeypatch, seed=seed) == planted
 
 
-def exact_lists(name, values, limits, noise):
+def exact_lists(name, values, look, threshold, noise):
     return Categories(name=name, values=tuple(sorted(values.dropna().unique())))
 
 

@@ -54,8 +54,12 @@ def noisy_histograms(
     columns: Sequence[Column],
     deviation: float,
     noise: Noise,
+    *,
+    lenient: bool = False,
 ) -> Histograms:
     """Count every column with noise; all histograms together move by the root of their number when a record is added.
+
+    If that is ``lenient``, a table that the noise hides counts as a small one, in place of being refused; see :class:`Look`.
 
     Raises
     ------
@@ -70,7 +74,9 @@ def noisy_histograms(
     weights = np.array([1 / column.cells for column in columns])
     total = float(np.sum([c.sum() for c in raw] * weights) / weights.sum())
     spread = deviation / math.sqrt(weights.sum())
-    if total < max(FEWEST_ROWS, SURE * spread):
+    if lenient:
+        total = max(total, float(FEWEST_ROWS))
+    elif total < max(FEWEST_ROWS, SURE * spread):
         raise InvalidInput(
             "the noise of this budget hides the whole table, so that nothing could be imitated; allow a larger epsilon, bring more rows, or leave "
             "columns out with --drop."

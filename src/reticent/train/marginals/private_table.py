@@ -283,6 +283,11 @@ class PrivateTable(PlainTrainer):
             (*declared, *self.constraints), table.schema, ranges=ranges
         )
 
+    @property
+    def is_lenient(self) -> bool:
+        """Whether what the noise hides is guessed: in shadows and experiments, of which nothing is released."""
+        return self.noise == "seeded"
+
     def must_fit(self, table: Table) -> None:
         """Refuse a table that the recipe cannot protect, or that lacks the target.
 
@@ -330,6 +335,7 @@ class PrivateTable(PlainTrainer):
             deviation=budget.learning_deviation,
             failure=self.failure,
             rows_per_person=self.rows_per_person,
+            lenient=self.is_lenient,
         )
         return learned_columns(table, look, noise)
 

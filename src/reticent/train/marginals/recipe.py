@@ -112,7 +112,13 @@ class MarginalGenerator(PrivateTable):
         codes = np.empty((len(table), len(columns)), dtype=np.int32)
         for j, column in enumerate(columns):
             codes[:, j] = column.code(table.features[column.name])
-        single = noisy_histograms(codes, columns, budget.histogram_deviation, noise)
+        single = noisy_histograms(
+            codes,
+            columns,
+            budget.histogram_deviation,
+            noise,
+            lenient=self.is_lenient,
+        )
         rng = stream(run.seed, "fit of marginals")
         places, model = fit_pairs(
             columns, codes, single, budget, (noise, rng), self.target

@@ -213,7 +213,13 @@ class WassersteinGenerator(PrivateTable):
         noise = self.noise_of(table, run)
         columns = self.cells_of(table, noise)
         cells = np.stack([c.code(table.features[c.name]) for c in columns], axis=1)
-        single = noisy_histograms(cells, columns, budget.histogram_deviation, noise)
+        single = noisy_histograms(
+            cells,
+            columns,
+            budget.histogram_deviation,
+            noise,
+            lenient=self.is_lenient,
+        )
         coding = coding_of(columns, single, self.target)
         coded = coding.code(cells)
         expected = single.total * budget.sampling_rate
