@@ -133,6 +133,8 @@ class Kind(ABC):
         Whether somebody who trains again can be played against it.
     can_run_again : bool
         Whether its recipe can be run on neighbouring tables to put a claimed epsilon to the test, in place of watching steps.
+    guesses_attributes : bool
+        Whether hidden values of people are guessed from its answers.
     has_steps : bool
         Whether its training is a series of noisy steps, so that a guarantee follows from their noise, their number and how they sample.
     memorising : str
@@ -153,6 +155,7 @@ class Kind(ABC):
     plays_insider: bool = True
     has_steps: bool = True
     can_run_again: bool = False
+    guesses_attributes: bool = False
     memorising: str = "A product that memorises its records"
     caught_below: float | None = None
 
@@ -189,7 +192,7 @@ class Kind(ABC):
         level: float,
         rng: np.random.Generator,
     ) -> tuple[GuessedAttribute, ...]:
-        """Return how well hidden values of people are guessed from the answers to changed records; nothing unless a kind knows how."""
+        """Return how well hidden values of people are guessed from the answers to changed records; nothing unless the kind can."""
         return ()
 
     def contents(

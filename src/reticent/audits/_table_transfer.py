@@ -55,7 +55,7 @@ def transfer_of(
     smallest: int,
     seed: int,
 ) -> UseEvidence | None:
-    """Return what several models reach on non-members; None if the target is a number with many values, or nobody's class differs.
+    """Return what several models reach on non-members; None if the target is the only column, has many values, or nobody's class differs.
 
     Parameters
     ----------
@@ -72,6 +72,8 @@ def transfer_of(
     seed : int
         Of judges and resamples.
     """
+    if len(tables.names) == 1:
+        return None
     column = tables.names.index(target)
     members = tables.records.take(np.flatnonzero(sides.tags))
     judged = tables.records.take(np.flatnonzero(~sides.tags))

@@ -78,6 +78,7 @@ class ClassifierKind(Kind):
     ratio_attack = "lira"
     posterior_attacks = ("combined_pool", "learned_outputs")
     measures = MEASURES
+    guesses_attributes = True
 
     def ask(self, product: Any, table: Table, *, looks_inside: bool = True) -> Answers:
         """Return probabilities, outputs, and losses, gradients and activations if the product can be opened."""

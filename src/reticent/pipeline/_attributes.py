@@ -2,8 +2,8 @@
 
 from reticent.errors import ReticentError
 from reticent.evidence import GuessedAttribute
-from reticent.pipeline._case import Case
-from reticent.product import Product
+from reticent.pipeline._case import Case, train_seed
+from reticent.product import Product, as_product
 from reticent.run import Run, content_of
 
 __all__ = ["guess_attributes"]
@@ -25,11 +25,14 @@ def guess_attributes(
     """
 
     def guess() -> tuple[GuessedAttribute, ...]:
-        if product is None or not run.effort.allows(0):
+        if not case.kind.guesses_attributes or not run.effort.allows(0):
+            return ()
+        asked = product or _trained_again(case, run)
+        if asked is None:
             return ()
         try:
             return case.kind.guess_attributes(
-                product,
+                asked,
                 case.both,
                 case.sides,
                 level=case.plan.policy.confidence,
@@ -45,3 +48,11 @@ def guess_attributes(
         guess,
         depends=case.content + content_of("attributes"),
     )
+
+
+def _trained_again(case: Case, run: Run) -> Product | None:
+    """Return the product whose answers were kept, trained once more; None if it would be another one."""
+    trainer = case.plan.trainer
+    if trainer is None or case.plan.cleaned or not trainer.repeatable:
+        return None
+    return as_product(trainer.train(case.split.defender, seed=train_seed(run.seed)))
