@@ -113,7 +113,7 @@ def result(cell: Cell, folder: Path) -> dict:
 def summary(kept: dict) -> str:
     """Return a table with one line per setting: means over models, and standard errors of the mean."""
     lines = [
-        "| table | generator | noise or epsilon | proven epsilon | models | AUC (two judges) | positives | resemblance train / test | privacy loss | CPU s |",
+        "| table | generator | noise or epsilon | proven epsilon | models | AUC of logistic regression, boosting, forest | positives | resemblance train / test | privacy loss | CPU s |",
         "|---|---|---:|---:|---:|---|---:|---|---:|---:|",
     ]
     groups: dict[str, list[dict]] = {}

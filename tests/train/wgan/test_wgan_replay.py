@@ -107,7 +107,7 @@ def replayed(mode, declared, monkeypatch, seed, *, swap=False, rate=2e-3):
     frame = people(rng, 150)
     frame.iloc[-1] = pd.Series(EXTREME)
     generator = recipe.WassersteinGenerator(
-        mode=mode, target="ill", steps=STEPS, sampling_rate=RATE, noise_multiplier=0.1, domain=declared, rows=50, noise="seeded",
+        mode=mode, steps=STEPS, sampling_rate=RATE, noise_multiplier=0.1, domain=declared, rows=50, noise="seeded",
     )  # fmt: skip
     settings = training.Settings(critic=(16, 8), generator=(8,), fakes=32, critic_rate=rate)  # fmt: skip
     monkeypatch.setattr(recipe, "Settings", lambda: settings)

@@ -27,7 +27,6 @@ SURE = 3.0  # a level whose noisy count is below so many deviations shares a coo
 MOST_LEVELS = (
     16  # coordinates of one column: more widen the region and drown in the noise
 )
-TARGET = 2.0  # by how much the target is stretched; chosen on Framingham
 ROUNDS = 200  # of shifting odds; they converge in tens
 CLOSE = 1e-6  # distance of a mean from its share at which shifting ends
 LEAST = 1e-12  # smallest probability of a level, so that odds are finite
@@ -201,12 +200,9 @@ class Coding:
     ----------
     pieces : tuple of Piece
         One per column.
-    stretches : tuple of float
-        By how much each column's coordinates are stretched: a critic that may rise by one per unit of distance sees a stretched column better. It widens the region, and so the noise.
     """
 
     pieces: tuple[Piece, ...]
-    stretches: tuple[float, ...]
 
     @property
     def groups(self) -> tuple[int, ...]:
@@ -221,35 +217,21 @@ class Coding:
         )
 
     @property
-    def scale(self) -> Array:
-        """By how much each coordinate is stretched."""
-        widths = [piece.width for piece in self.pieces]
-        return np.repeat(np.array(self.stretches, dtype=np.float64), widths)
-
-    @property
     def region(self) -> Region:
         """Where coded records lie: one of k categories has distance sqrt(1 - 1/k) from the middle, whichever it is."""
-        middle, scale = self.middle, self.scale
-        squares = sum(
-            stretch**2 * (0.25 if size == 1 else 1 - 1 / size)
-            for piece, stretch in zip(self.pieces, self.stretches, strict=True)
-            for size in piece.groups
-        )
+        middle = self.middle
+        squares = sum(0.25 if size == 1 else 1 - 1 / size for size in self.groups)
         return Region(
-            low=-middle * scale,
-            high=(1 - middle) * scale,
+            low=-middle,
+            high=1 - middle,
             centre=np.zeros(len(middle)),
             radius=float(np.sqrt(squares)),
         )
 
     def code(self, cells: Whole) -> Array:
-        """Return coordinates of records around 0, shape (n, d)."""
+        """Return coordinates around 0, shape (n, d)."""
         parts = [piece.code(cells[:, j]) for j, piece in enumerate(self.pieces)]
-        return self.placed(np.concatenate(parts, axis=1))
-
-    def placed(self, values: Array) -> Array:
-        """Return coordinates between 0 and 1, as generators make them, around 0 and stretched."""
-        return (values - self.middle) * self.scale
+        return np.concatenate(parts, axis=1) - self.middle
 
     def decode(self, values: Array, matched: bool, rng: np.random.Generator) -> Whole:
         """Return the cells of a generator's rows."""
@@ -269,19 +251,8 @@ class Coding:
         return found
 
 
-def coding_of(
-    columns: Sequence[Column], single: Histograms, target: str | None = None
-) -> Coding:
+def coding_of(columns: Sequence[Column], single: Histograms) -> Coding:
     """Return the coding of columns by their noisy histograms.
-
-    Parameters
-    ----------
-    columns : sequence of Column
-        The columns.
-    single : Histograms
-        Their noisy histograms.
-    target : str, optional
-        The column that is stretched.
 
     Raises
     ------
@@ -295,8 +266,7 @@ def coding_of(
             pieces.append(_ranks(counts))
         else:
             pieces.append(_levels(counts, single.deviation))
-    stretches = tuple(TARGET if c.name == target else 1.0 for c in columns)
-    return _checked(Coding(tuple(pieces), stretches))
+    return _checked(Coding(tuple(pieces)))
 
 
 def interval_coding_of(columns: Sequence[Column], single: Histograms) -> Coding:
@@ -310,7 +280,7 @@ def interval_coding_of(columns: Sequence[Column], single: Histograms) -> Coding:
     for counts in single.counts:
         ends = np.cumsum(counts) / counts.sum()
         pieces.append(Ranks(np.minimum(ends / ends[-1], 1.0), None))
-    return _checked(Coding(tuple(pieces), (1.0,) * len(pieces)))
+    return _checked(Coding(tuple(pieces)))
 
 
 def _checked(coding: Coding) -> Coding:

@@ -51,16 +51,15 @@ JUDGED = 2_000  # rows of a generator by which trainings are compared and lost m
 class WassersteinGenerator(PrivateTable):
     """Make a synthetic table with a generator that is trained against a private critic.
 
-    It is the method of Pedersen's thesis with a guarantee that holds. On every table that was measured the marginal methods kept more at the same epsilon: take this one to compare, or where
-    columns go together in ways that pairs of columns do not show.
+    It is the method of Pedersen's thesis with a guarantee that holds. On every table that was measured the marginal methods kept more at the same
+    epsilon: take this one to compare.
 
     Parameters
     ----------
     mode : str
         How a record's part in a step is bounded: ``"lipschitz"`` (the one to take), ``"thesis"``, ``"clip"`` or ``"tanh"``, or a mode with parameters of its own.
     target : str, optional
-        The column that models will predict: its coordinates are stretched so that the critic sees them better, and of several trainings the one
-        is kept whose rate of it is nearest to the noisy one.
+        The column that models will predict: of several trainings, the one is kept whose rate of it is nearest to the noisy one.
     noise_multiplier : float
         Scale of all noise; :meth:`keeping` finds it for a target.
     steps : int
@@ -220,7 +219,7 @@ class WassersteinGenerator(PrivateTable):
             noise,
             lenient=self.is_lenient,
         )
-        coding = coding_of(columns, single, self.target)
+        coding = coding_of(columns, single)
         coded = coding.code(cells)
         expected = single.total * budget.sampling_rate
         judge = stream(run.seed, "judged rows of a generator")

@@ -115,7 +115,8 @@ def train_critic_and_generator(
     InvalidInput
         If the weights grow beyond all bounds.
     """
-    region, width = coding.region, len(coding.middle)
+    region, middle = coding.region, coding.middle
+    width = len(middle)
     critic = critic_of((width, *settings.critic, 1), mode.activation, rng)
     widths = (settings.latent, *settings.generator, width)
     generator = generator_of(widths, coding.groups, rng)
@@ -123,7 +124,7 @@ def train_critic_and_generator(
     critic_adam = Adam(settings.critic_rate, settings.momentum)
     generator_adam = Adam(settings.generator_rate, settings.momentum)
     for number, ask in enumerate(asks, start=1):
-        fakes = coding.placed(generator.rows(settings.draws(settings.fakes, rng))[0])
+        fakes = generator.rows(settings.draws(settings.fakes, rng))[0] - middle
         _, at_fakes = values_and_factors(critic, fakes)
         fake_mean = tuple(part / len(fakes) for part in at_fakes.total())
         ascent = [
@@ -141,8 +142,7 @@ def train_critic_and_generator(
                 "the weights of the critic grew beyond all bounds, so nothing was learned; use a smaller critic_rate, or the Lipschitz mode."
             )
         if number % settings.critic_steps == 0:
-            drawn = settings.draws(settings.fakes, rng)
-            generator = _improved(generator, critic, generator_adam, coding, drawn)
+            generator = _improved(generator, critic, generator_adam, settings, rng)
             # The mean begins with the weights themselves, and gets longer.
             keep = min(settings.averaging, 1 - 1 / (number // settings.critic_steps))
             averaged = [
@@ -216,12 +216,15 @@ def _improved(
     generator: GeneratorNetwork,
     critic: Critic,
     adam: Adam,
-    coding: Coding,
-    latent: Array,
+    settings: Settings,
+    rng: np.random.Generator,
 ) -> GeneratorNetwork:
     """Return the generator after a step towards rows that the critic takes for real."""
-    rows, layers = generator.rows(latent)
-    _, factors = values_and_factors(critic, coding.placed(rows))
-    slope = (factors.gradients[0] @ critic.weights[0]) * coding.scale
+    rows, layers = generator.rows(settings.draws(settings.fakes, rng))
+    middle = np.concatenate(
+        [np.full(size, 0.5 if size == 1 else 1 / size) for size in generator.groups]
+    )
+    _, factors = values_and_factors(critic, rows - middle)
+    slope = factors.gradients[0] @ critic.weights[0]
     gradient = generator.gradient(rows, layers, slope)
     return generator.with_parameters(adam.moved(generator.parameters, gradient))
