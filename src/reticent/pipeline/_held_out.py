@@ -158,6 +158,7 @@ class HeldOutAudit:
             own_sections=(),
             claimed_epsilon=None,
             pool=None,
+            watch=None,
             by="",
         )
         spends = Finding(

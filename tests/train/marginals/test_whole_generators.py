@@ -128,7 +128,12 @@ def test_an_unpaid_total_is_refuted(planted, seed, monkeypatch):
 
 
 def exact_lists(name, values, limits, noise):
-    return Categories(name=name, values=tuple(sorted(values.dropna().unique())))
+    """Planted: the categories as they are, with honest noise on their counts."""
+    names = tuple(sorted(values.unique()))
+    exact = np.array([(values == n).sum() for n in names] + [0])
+    noisy = noise.on_counts(exact, limits[0])
+    counted = np.concatenate([noisy[:-1], [np.nan], noisy[-1:]])
+    return Categories(name=name, values=names), counted
 
 
 @pytest.mark.parametrize("planted", [False, True])

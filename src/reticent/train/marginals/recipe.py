@@ -22,13 +22,14 @@ from reticent.run import Content, Run, content_of, stream
 from reticent.train._plain import PlainTrainer
 from reticent.train.constraints import Constraints, parse_constraints
 from reticent.train.marginals.budget import Budget, Method
-from reticent.train.marginals.columns import Column
 from reticent.train.marginals.domain import (
+    Cells,
     Look,
     declared_columns,
     declared_constraints,
     declared_ranges,
     learned_columns,
+    lists,
     looks,
 )
 from reticent.train.marginals.fitted import FittedMarginals, fit_pairs, must_be_rows
@@ -71,7 +72,7 @@ class MarginalGenerator(PlainTrainer):
     failure : float
         Probability that a category which a single person has is listed; it is part of the guarantee. Not used with a declared domain.
     domain : str, optional
-        File that declares the values of the columns; by default they are learned with a tenth of the budget.
+        File that declares the values of the columns; by default they are learned with a part of the budget.
     rows : int, optional
         Rows to make; by default the noisy number of records.
     rows_per_person : int
@@ -168,6 +169,7 @@ class MarginalGenerator(PlainTrainer):
             method=method,
             columns=len(table.schema.columns),
             looks=0 if self.domain is not None else looks(table),
+            lists=0 if self.domain is not None else lists(table),
             failure=self.failure,
             rows_per_person=self.rows_per_person,
         )
@@ -240,7 +242,7 @@ class MarginalGenerator(PlainTrainer):
             delta=terms.delta,
             noise_multiplier=self.noise_multiplier,
             sampling_rate=1.0,
-            steps=1 + 2 * budget.choices + bool(budget.looks),
+            steps=1 + 2 * budget.choices + bool(budget.lists),
             advantage=curve.advantage,
             belief=curve.belief(terms.delta, prior=terms.prior),
             prior=terms.prior,
@@ -293,11 +295,12 @@ class MarginalGenerator(PlainTrainer):
         constraints = self.parsed_constraints(table)
         budget = self.budget(table)
         noise = self._noise(table, budget, run)
-        columns = self._columns(table, budget, noise)
+        cells = self._cells(table, budget, noise)
+        columns = cells.columns
         codes = np.empty((len(table), len(columns)), dtype=np.int32)
         for j, column in enumerate(columns):
             codes[:, j] = column.code(table.features[column.name])
-        single = noisy_histograms(codes, columns, budget.histogram_deviation, noise)
+        single = noisy_histograms(codes, cells, budget.histogram_deviation, noise)
         rng = stream(run.seed, "fit of marginals")
         places, model = fit_pairs(
             columns, codes, single, budget, (noise, rng), self.target
@@ -368,15 +371,13 @@ class MarginalGenerator(PlainTrainer):
                 "rows of each are used at most, which the noise then covers."
             )
 
-    def _columns(
-        self, table: Table, budget: Budget, noise: Noise
-    ) -> tuple[Column, ...]:
+    def _cells(self, table: Table, budget: Budget, noise: Noise) -> Cells:
         if self.domain is not None:
-            return declared_columns(self.domain, table)
-        if not budget.looks:  # truth values alone
-            return learned_columns(table, Look(deviation=1.0, failure=0.5), noise)
+            return Cells(columns=declared_columns(self.domain, table))
         look = Look(
-            deviation=budget.learning_deviation,
+            # Without numbers nothing is learned with it.
+            deviation=budget.learning_deviation if budget.looks else 1.0,
+            of_categories=budget.histogram_deviation,
             failure=self.failure,
             rows_per_person=self.rows_per_person,
         )
@@ -391,7 +392,11 @@ def _words(budget: Budget) -> str:
             f"(deviation {budget.pair_deviation:.3g})"
         )
     if budget.looks:
-        words += f"; values of the columns learned (deviation {budget.learning_deviation:.3g})"
+        words += (
+            f"; ranges of numbers learned (deviation {budget.learning_deviation:.3g})"
+        )
+    if budget.lists:
+        words += "; categories listed where their count exceeds a threshold"
     if budget.rows_per_person > 1:
         words += f"; for people with up to {budget.rows_per_person} rows"
     return words
