@@ -26,6 +26,7 @@ from reticent.train import (
     parse_generator,
 )
 from reticent.train.marginals.columns import Numbers
+from reticent.train.marginals.domain import Cells
 from reticent.train.marginals.histograms import noisy_histograms
 
 GLOBAL = """
@@ -161,7 +162,8 @@ def test_a_column_that_noise_hides_is_imitated_by_what_was_counted():
         Numbers(name="x", low=(0.0, 1.0, 2.0), high=(1.0, 2.0, 3.0), whole=False),
         Numbers(name="y", low=(0.0, 1.0), high=(1.0, 2.0), whole=False),
     ]
-    made = noisy_histograms(np.zeros((9, 2), np.int64), columns, 1.0, Fixed())
+    cells = Cells(columns=tuple(columns))
+    made = noisy_histograms(np.zeros((9, 2), np.int64), cells, 1.0, Fixed())
     assert [round(c.sum(), 6) for c in made.counts] == [round(made.total, 6)] * 2
     assert (made.counts[0][:3] > 0).all()
 

@@ -65,7 +65,7 @@ class SynthesisPlan:
     rows_per_person : int
         Rows of each person that are used at most, and that the noise covers.
     domain : path, optional
-        Values of the columns declared in TOML; else they are learned with a tenth of the budget.
+        Values of the columns declared in TOML; else they are learned with a part of the budget.
     constraints : tuple of str
         What every row keeps, beside what the domain declares.
     audit : HeldOutAudit or None
@@ -250,7 +250,7 @@ def synthesize(
     rows_per_person : int
         Rows of each person that are used at most: the guarantee is about people, and more rows need more noise.
     domain : path, optional
-        Values of the columns declared in TOML; else they are learned with a tenth of the budget.
+        Values of the columns declared in TOML; else they are learned with a part of the budget.
     constraints : sequence of str
         What every row keeps, such as ``"systolic > diastolic"`` or ``"total = rent + food"``.
     schema : Schema, optional

@@ -84,7 +84,8 @@ def test_every_question_moves_by_what_is_paid_for_and_no_less(
     allowed = 2.0 if relation == Relation.REPLACE else 1.0
     squares, score = 0.0, 0.0
     complete = np.flatnonzero(frame["age"].notna())
-    for turn, row in enumerate(rng.choice(complete, 3, replace=False)):
+    # Most records reach both bounds; a few of those that are replaced stay inside their bin of some column.
+    for turn, row in enumerate(rng.choice(complete, 8, replace=False)):
         moved = moved_between(
             generator,
             frame,
@@ -94,6 +95,8 @@ def test_every_question_moves_by_what_is_paid_for_and_no_less(
         )
         assert moved.breaks(budget, relation) == []
         squares, score = max(squares, moved.squares), max(score, moved.score)
+        if turn > 0 and squares > proven * (1 - 1e-9) and score > 0.75 * allowed:
+            break
     assert squares == pytest.approx(proven, rel=1e-9)
     # A move of a score is its whole bound where the counts lie further than one record from what is expected.
     assert 0.75 * allowed < score <= allowed

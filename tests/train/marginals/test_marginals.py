@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
 from reticent.account import Budget as Target
 from reticent.account import Relation, Terms, trade_off
@@ -135,26 +135,56 @@ def test_secret_noise_comes_from_the_system_and_from_nowhere_else(monkeypatch):
     assert not np.array_equal(fit(1, 0), fit(2, 0))
 
 
-def exact_lists(name, values, look, threshold, noise):
-    """Planted: the categories as they are."""
-    return Categories(name=name, values=tuple(sorted(values.dropna().unique())))
-
-
-@pytest.mark.parametrize("planted", [False, True])
-def test_exact_category_lists_are_refuted(planted, seed, monkeypatch):
-    """One person has a category of their own: an honest list names it with a probability of at most the stated failure."""
-    if planted:
-        monkeypatch.setattr(domain, "_learned_categories", exact_lists)
+def test_a_category_of_one_person_is_listed_no_more_often_than_stated(seed):
+    """With a failure of one in twenty: the number of lists that name it is binomial, and beyond the limit once in a million."""
     frame = pd.DataFrame({"city": ["Bonn"] * 200 + ["Ulm"] * 99 + ["Nowhere"]})
-    look = domain.Look(deviation=6.0, failure=1e-7)
-    named = sum(
-        "Nowhere"
-        in domain.learned_columns(
-            as_table(frame), look, Noise.seeded(seed * 1_000 + run)
-        )[0].values
-        for run in range(20)
+    runs, failure = 2_000, 0.05
+
+    def named(rows):
+        look = domain.Look(deviation=1.0, of_categories=6.0, failure=failure)
+        table = as_table(frame.iloc[[*range(299), *[299] * rows]])
+        lists = (
+            domain.learned_columns(table, look, Noise.seeded(seed * 10_000 + run))
+            for run in range(runs)
+        )
+        return sum("Nowhere" in cells.columns[0].values for cells in lists)
+
+    most = binom.isf(FALSE_ALARM, runs, failure)
+    assert named(1) <= most
+    # The twin: two rows of one person are listed more often, which the threshold is not for.
+    assert named(4) > most
+
+
+def test_categories_are_counted_once_and_what_is_not_listed_is_what_is_left():
+    """The histogram of a listed column is the one it was listed by; unlisted categories have the rest of the noisy total."""
+    frame = pd.DataFrame(
+        {"city": ["Bonn"] * 500 + ["Ulm"] * 300 + [f"x{k}" for k in range(200)]}
     )
-    assert named == (20 if planted else 0)  # a false alarm has probability 2e-6
+    generator = MarginalGenerator(noise="seeded", noise_multiplier=0.5)
+    budget = generator.budget(as_table(frame))
+    # One histogram and the number of records, because no column has public cells.
+    assert (budget.looks, budget.lists, budget.columns) == (1, 1, 1)
+    made = generator.train(as_table(frame), seed=1).frame["city"].value_counts()
+    assert set(made.index) == {"Bonn", "Ulm", "(other)"}
+    assert abs(made["(other)"] - 200) < 30
+    assert "more than half" not in str(generator.train(as_table(frame), seed=1).warnings)  # fmt: skip
+
+
+def test_a_thin_tail_beside_a_spike_keeps_its_range_and_its_bins(seed):
+    """Nine of ten people have 0, and the others 3,000 to 20,000: their cells are heard together, and bins divide what the spike leaves."""
+    rng = stream(seed, "tail")
+    gain = np.where(rng.random(8_000) < 0.9, 0.0, np.rint(np.exp(rng.uniform(8, 9.9, 8_000))))  # fmt: skip
+    frame = pd.DataFrame({"gain": gain, "rich": (gain > 8_000).astype(float)})
+    generator = MarginalGenerator(
+        method="tree", target="rich", noise="seeded", noise_multiplier=4.0
+    )
+    made = generator.train(as_table(frame), seed=seed).frame
+    tail = made["gain"][made["gain"] > 0]
+    assert abs(len(tail) / len(made) - 0.1) < 0.03
+    assert tail.quantile(0.9) > 8_000
+    # What lies high in the tail goes with the target, which one bin for the whole tail would lose.
+    high, low = (made["rich"][made["gain"] > 10_000], made["rich"][made["gain"].between(1, 6_000)])  # fmt: skip
+    assert high.mean() - low.mean() > 0.5
 
 
 def test_the_budget_covers_all_parts_under_both_relations(declared):

@@ -16,6 +16,7 @@ from reticent.errors import InvalidInput
 from reticent.run import stream
 from reticent.train import HealthGAN, WassersteinGenerator
 from reticent.train.marginals.columns import Categories, Numbers
+from reticent.train.marginals.domain import Cells
 from reticent.train.marginals.histograms import noisy_histograms
 from reticent.train.marginals.noise import Noise
 from reticent.train.wgan import CriticBudget
@@ -57,7 +58,8 @@ def coded(rng, make=coding_of):
         ],
         axis=1,
     )
-    single = noisy_histograms(cells, columns, 1e-3, Noise.seeded(0))
+    known = Cells(columns=tuple(columns))
+    single = noisy_histograms(cells, known, 1e-3, Noise.seeded(0))
     return columns, cells, single, make(columns, single)
 
 
@@ -323,6 +325,6 @@ def test_wrong_tables_are_one_sentence(seed):
     with pytest.raises(InvalidInput, match="constant"):
         coding_of(
             (Numbers(name="b", low=(0.0,), high=(0.0,), whole=True),),
-            noisy_histograms(np.zeros((100, 1), dtype=np.int64), (Numbers(name="b", low=(0.0,), high=(0.0,), whole=True),), 1e-3, Noise.seeded(0)),
+            noisy_histograms(np.zeros((100, 1), dtype=np.int64), Cells(columns=(Numbers(name="b", low=(0.0,), high=(0.0,), whole=True),)), 1e-3, Noise.seeded(0)),
         )  # fmt: skip
     assert constant.width == 0

@@ -43,7 +43,9 @@ class Budget:
     columns : int
         Number of columns.
     looks : int
-        Histograms by which cells are learned; 0 if they are declared.
+        Histograms by which cells of numbers are learned; 0 if they are declared.
+    lists : int
+        Columns whose categories are listed by their histograms; 0 if they are declared.
     failure : float
         Probability that a category of a single person is listed.
     rows_per_person : int
@@ -55,6 +57,7 @@ class Budget:
     columns: int
     looks: int
     failure: float
+    lists: int = 0
     rows_per_person: int = 1
 
     @property
@@ -86,7 +89,7 @@ class Budget:
     @property
     def releases(self) -> int:
         """Noisy answers as the guarantee counts them: all histograms are one, and so are all looks."""
-        return 1 + 2 * self.choices + bool(self.looks)
+        return 1 + 2 * self.choices + bool(self.lists)
 
     @property
     def learning_deviation(self) -> float:
@@ -132,7 +135,7 @@ class Budget:
                 (Group(mechanism=part, size=self.rows_per_person), times)
                 for part, times in parts
             ]
-        if self.looks:
+        if self.lists:
             # Under replace-one there are two persons whose categories could be listed.
             chance = self.failure * (2 if relation == Relation.REPLACE else 1)
             parts.append((Failure(probability=chance, relation=relation), 1))

@@ -3,12 +3,13 @@ r"""The cells of every column: declared by the owner, or learned with noise, nev
 The ranges of numbers are learned in two looks, each a histogram with noise: first powers of the square root of two, which
 say where the numbers lie; then finer pieces of that range, which say where to put the cells. Categories are
 listed if their noisy count exceeds a threshold that a category of one single person passes with a stated, tiny probability
-(Korolova et al., WWW 2009), which is part of the guarantee.
+(Korolova et al., WWW 2009), which is part of the guarantee. These noisy counts are the column's histogram at the same time, so that nothing is paid for twice.
 """
 
 import contextlib
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +21,25 @@ from scipy.special import ndtri
 from reticent.data import ColumnKind, Table
 from reticent.errors import InvalidInput
 from reticent.train.marginals.columns import Categories, Column, Numbers
+from reticent.train.marginals.heard import heard_cells
 from reticent.train.marginals.noise import Noise
 from reticent.train.private.domain import declared_content, read_declared
 
 __all__ = [
+    "Cells",
     "Look",
     "declared_columns",
     "declared_constraints",
     "declared_ranges",
     "learned_columns",
+    "lists",
     "looks",
 ]
 
 HALF_OCTAVES = range(-40, 81)  # from 1e-6 to 1e12, in powers of the root of two
 MOST_VALUES = 256  # whole numbers with a cell each; more would drown in the noise
 FINE = 64  # cells of a column otherwise: several for each bin of a pair of columns
-# Counts below so many standard deviations count as noise: an empty cell exceeds it once in 30,000.
+# Counts below so many standard deviations count as noise: an empty cell, or window of cells, exceeds it once in 30,000.
 HEARD = 4.0
 ALSO = frozenset({"constraints"})  # what a domain may declare beside its columns
 CLOSER = 4.0  # the second look replaces the range only if it is so many times narrower
@@ -49,7 +53,9 @@ class Look:
     Parameters
     ----------
     deviation : float
-        Standard deviation of the noise on each count.
+        Standard deviation of the noise on each count by which the cells of numbers are learned.
+    of_categories : float
+        Standard deviation of the noise on the count of each category.
     failure : float
         Probability that a category of a single person is listed.
     rows_per_person : int
@@ -60,21 +66,50 @@ class Look:
     """
 
     deviation: float
+    of_categories: float
     failure: float
     rows_per_person: int = 1
     lenient: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class Cells:
+    """The cells of all columns, and what was counted while they were learned.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        The columns.
+    counted : mapping of str to array
+        Noisy counts of all cells of learned categories, by column; that of unlisted categories is NaN.
+    total : float or None
+        The noisy number of records, if no column has public cells that would tell it.
+    """
+
+    columns: tuple[Column, ...]
+    counted: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    total: float | None = None
+
+
 def looks(table: Table) -> int:
-    """Return how many histograms learning the columns of a table takes: the square of their joint L2 sensitivity."""
-    each = {ColumnKind.NUMERIC: 2, ColumnKind.CATEGORICAL: 1}
-    return sum(
-        0 if _is_truth(kind, table.features[name]) else each[kind]
+    """Return how many counts of each record it takes to learn the cells of numbers: the square of their joint L2 sensitivity.
+
+    Two histograms for each column of numbers; and the number of records, if all columns are categories, of which the rare ones are not counted.
+    """
+    numbers = [
+        name
         for name, kind in table.schema.columns.items()
-    )
+        if kind == ColumnKind.NUMERIC and not _is_truth(kind, table.features[name])
+    ]
+    return 2 * len(numbers) + (lists(table) == len(table.schema.columns))
 
 
-def learned_columns(table: Table, look: Look, noise: Noise) -> tuple[Column, ...]:
+def lists(table: Table) -> int:
+    """Return how many columns have categories to list."""
+    return len(table.schema.names(ColumnKind.CATEGORICAL))
+
+
+def learned_columns(table: Table, look: Look, noise: Noise) -> Cells:
     """Learn the cells of all columns from noisy histograms.
 
     Raises
@@ -85,8 +120,9 @@ def learned_columns(table: Table, look: Look, noise: Noise) -> tuple[Column, ...
     names = table.schema.names(ColumnKind.CATEGORICAL)
     # One person may have a category of their own in each of their rows and in each column.
     each = look.failure / max(len(names) * look.rows_per_person, 1)
-    threshold = look.rows_per_person + look.deviation * float(-ndtri(each))
+    threshold = look.rows_per_person + look.of_categories * float(-ndtri(each))
     columns: list[Column] = []
+    counted: dict[str, NDArray[np.float64]] = {}
     for name, kind in table.schema.columns.items():
         values = table.features[name]
         if _is_truth(kind, values):
@@ -94,8 +130,19 @@ def learned_columns(table: Table, look: Look, noise: Noise) -> tuple[Column, ...
         elif kind == ColumnKind.NUMERIC:
             columns.append(_learned_numbers(name, values, look, noise))
         else:
-            columns.append(_learned_categories(name, values, look, threshold, noise))
-    return tuple(columns)
+            column, counted[name] = _learned_categories(
+                name,
+                values,
+                (look.of_categories, threshold),
+                noise,
+                lenient=look.lenient,
+            )
+            columns.append(column)
+    total = None
+    if len(names) == len(columns):
+        rows = np.array([len(table)], dtype=np.int64)
+        total = float(noise.on_counts(rows, look.deviation)[0])
+    return Cells(columns=tuple(columns), counted=counted, total=total)
 
 
 def _truth(name: str) -> Column:
@@ -105,23 +152,30 @@ def _truth(name: str) -> Column:
 def _learned_categories(
     name: str,
     values: "pd.Series[Any]",
-    look: Look,
-    threshold: float,
+    limits: tuple[float, float],
     noise: Noise,
-) -> Column:
+    *,
+    lenient: bool,
+) -> tuple[Categories, NDArray[np.float64]]:
+    """Return the categories whose noisy counts exceed a threshold, and the counts: of each, NaN for all others, and of missing values."""
+    deviation, threshold = limits
     names, counts = np.unique(
         values.dropna().to_numpy(dtype=object).astype(str), return_counts=True
     )
-    noisy = noise.on_counts(counts.astype(np.int64), look.deviation)
-    listed = tuple(str(text) for text in names[noisy > threshold])
-    if not listed and look.lenient and len(names):
-        listed = (str(names[int(noisy.argmax())]),)
-    if not listed:
+    # A missing value is a cell that everybody knows of, so it is counted whether there is one or not.
+    exact = np.append(counts, values.isna().sum()).astype(np.int64)
+    noisy = noise.on_counts(exact, deviation)
+    is_listed = noisy[:-1] > threshold
+    if lenient and len(names) and not is_listed.any():
+        is_listed[noisy[:-1].argmax()] = True
+    if not is_listed.any():
         raise InvalidInput(
             f"no value of the column {name!r} is frequent enough to be heard through the noise, because it holds free text, names or numbers of "
             f"people, is empty, or the budget is too small for the table; leave it out with --drop, or declare its values with --domain."
         )
-    return Categories(name=name, values=listed)
+    listed = tuple(str(text) for text in names[is_listed])
+    cells = np.concatenate([noisy[:-1][is_listed], [np.nan], noisy[-1:]])
+    return Categories(name=name, values=listed), cells
 
 
 def _learned_numbers(
@@ -134,7 +188,7 @@ def _learned_numbers(
     powers = 2.0 ** (np.arange(HALF_OCTAVES.start, HALF_OCTAVES.stop) / 2)
     coarse = _number_column(name, np.concatenate([-powers[::-1], [0.0], powers]), whole)
     noisy = _noisy(coarse, present, deviation, noise)
-    heard = np.flatnonzero(noisy >= HEARD * deviation)
+    heard = heard_cells(noisy, deviation, above=HEARD)
     if not len(heard) and look.lenient:
         heard = np.array([int(noisy.argmax())])
     if not len(heard):
@@ -155,7 +209,9 @@ def _learned_numbers(
     ]
     closer = _number_column(name, np.unique([*pieces, coarse.high[last]]), whole)
     noisy = _noisy(closer, present, deviation, noise)
-    return _cells(name, closer, noisy, (whole, deviation))
+    # What the first look has heard stays, also if it is too thin for the finer pieces of the second one.
+    between = (float(coarse.high[heard[0]]), float(coarse.low[heard[-1]]))
+    return _cells(closer, noisy, deviation, between)
 
 
 def _noisy(
@@ -179,15 +235,18 @@ def _is_truth(kind: ColumnKind, values: "pd.Series[Any]") -> bool:
 
 
 def _cells(
-    name: str,
     pieces: Numbers,
     noisy: NDArray[np.float64],
-    known: tuple[bool, float],
+    deviation: float,
+    between: tuple[float, float],
 ) -> Numbers:
-    """Return cells of about equal counts, given pieces of the range and their noisy counts."""
-    whole, deviation = known
+    """Return cells of about equal counts, given pieces of the range, their noisy counts, and a part of the range that must stay."""
+    name, whole = pieces.name, pieces.whole
     low, high = np.array(pieces.low), np.array(pieces.high)
     first, last = _filled(noisy, deviation)
+    first = min(first, int(np.searchsorted(low, between[0], side="right")) - 1)
+    last = max(last, int(np.searchsorted(high, between[1], side="left")))
+    first, last = max(first, 0), min(last, len(low) - 1)
     if (high[-1] - low[0]) > CLOSER * (high[last] - low[first]):
         low, high, noisy = (part[first : last + 1] for part in (low, high, noisy))
     bottom, top = float(low[0]), float(high[-1])

@@ -171,9 +171,10 @@ def fit_pairs(
     """
     noise, rng = randomness
     deviation = budget.pair_deviation if budget.choices else 1.0
-    bins = number_of_bins(single.total, deviation, SCARCITY[budget.method])
+    scarcity = SCARCITY[budget.method]
+    bins = number_of_bins(single.total, deviation, scarcity)
     places = tuple(
-        binned(column, counts, single.deviation, bins)
+        binned(column, counts, single.deviation, bins, fewest=scarcity * deviation)
         for column, counts in zip(columns, single.counts, strict=True)
     )
     margins = tuple(

@@ -1,7 +1,6 @@
 """The first stage: a noisy histogram of every column, from which bins, the total and the distribution inside bins follow."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +8,8 @@ from numpy.typing import NDArray
 
 from reticent.errors import InvalidInput
 from reticent.train.marginals.columns import Column
+from reticent.train.marginals.domain import Cells
+from reticent.train.marginals.heard import heard_cells
 from reticent.train.marginals.noise import Noise
 
 __all__ = [
@@ -21,7 +22,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 SURE = 3.0  # a level whose count is below so many deviations is pooled with others
-TAIL = 2.0  # deviations that the sum of the outermost cells must exceed, or they are taken to be empty
+TAIL = 3.5  # deviations that the outermost cells must exceed, alone or together, or they are taken to be empty
 FEWEST_BINS, MOST_BINS = 4, 32  # of a column in a pair
 MOST_LEVELS = 32  # categories with a bin of their own
 FEWEST_ROWS = 20  # that a noisy total must show, or there is nothing to imitate
@@ -51,7 +52,7 @@ class Histograms:
 
 def noisy_histograms(
     codes: NDArray[np.integer],
-    columns: Sequence[Column],
+    cells: Cells,
     deviation: float,
     noise: Noise,
     *,
@@ -59,24 +60,38 @@ def noisy_histograms(
 ) -> Histograms:
     """Count every column with noise; all histograms together move by the root of their number when a record is added.
 
-    If that is ``lenient``, a table that the noise hides counts as a small one, in place of being refused; see :class:`Look`.
+    Columns that were counted while their categories were listed are not counted again. If that is ``lenient``, a table that the noise hides counts as a
+    small one, in place of being refused.
 
     Raises
     ------
     InvalidInput
         If the noise leaves nothing of the table.
     """
+    columns = cells.columns
     raw = []
     for j, column in enumerate(columns):
+        if column.name in cells.counted:
+            raw.append(cells.counted[column.name].copy())
+            continue
         counts = np.bincount(codes[:, j], minlength=column.cells).astype(np.int64)
         raw.append(noise.on_counts(counts, deviation))
     # Each column's sum estimates the number of records; its variance grows with the number of cells.
-    weights = np.array([1 / column.cells for column in columns])
-    total = float(np.sum([c.sum() for c in raw] * weights) / weights.sum())
-    spread = deviation / math.sqrt(weights.sum())
+    public = [column.name not in cells.counted for column in columns]
+    weights = np.array([p / c.cells for p, c in zip(public, columns, strict=True)])
+    if cells.total is None:
+        sums = [noisy.sum() if p else 0.0 for p, noisy in zip(public, raw, strict=True)]
+        total = float(np.sum(sums * weights) / weights.sum())
+    else:
+        total, weights = cells.total, np.ones(1)
     if lenient:
         total = max(total, float(FEWEST_ROWS))
-    elif total < max(FEWEST_ROWS, SURE * spread):
+    for is_public, noisy in zip(public, raw, strict=True):
+        if not is_public:
+            # Unlisted categories have what is left.
+            noisy[-2] = max(total - float(np.nansum(noisy)), 0.0)
+    spread = deviation / math.sqrt(weights.sum())
+    if not lenient and total < max(FEWEST_ROWS, SURE * spread):
         raise InvalidInput(
             "the noise of this budget hides the whole table, so that nothing could be imitated; allow a larger epsilon, bring more rows, or leave "
             "columns out with --drop."
@@ -91,9 +106,6 @@ def noisy_histograms(
             # Cells before the first and behind the last one that is heard are taken to be empty.
             silent = _silent(noisy[:-1], deviation)
             heard[:-1][silent | _silent(noisy[-2::-1], deviation)[::-1]] = -np.inf
-        if not np.isfinite(heard).any():
-            # The noise hides the whole column; what was counted is then all that is known of it.
-            heard = noisy
         counts_of.append(nearest_counts(heard, total))
     return Histograms(
         total=total, counts=tuple(counts_of), raw=tuple(raw), deviation=deviation
@@ -101,10 +113,10 @@ def noisy_histograms(
 
 
 def _silent(noisy: Array, deviation: float) -> NDArray[np.bool_]:
-    """Return which cells lie before the first one up to which more than noise was counted."""
-    sums = np.cumsum(noisy)
-    loud = sums > TAIL * deviation * np.sqrt(np.arange(1, len(sums) + 1))
-    return np.asarray(np.cumsum(loud) == 0) if loud.any() else np.zeros(len(sums), bool)
+    """Return which cells lie before the first one in which more than noise was counted."""
+    heard = heard_cells(noisy, deviation, above=TAIL)
+    first = heard[0] if len(heard) else 0
+    return np.asarray(np.arange(len(noisy)) < first)
 
 
 def nearest_counts(noisy: Array, total: float) -> Array:
@@ -123,7 +135,12 @@ def nearest_counts(noisy: Array, total: float) -> Array:
 
 
 def binned(
-    column: Column, counts: Array, deviation: float, bins: int
+    column: Column,
+    counts: Array,
+    deviation: float,
+    bins: int,
+    *,
+    fewest: float = 0.0,
 ) -> NDArray[np.int64]:
     """Return the bin of each cell of a column, from noisy counts alone.
 
@@ -137,19 +154,17 @@ def binned(
         Of the noise on them.
     bins : int
         Number of bins of an ordered column.
+    fewest : float
+        Records that a bin of an ordered column should have, or its pairs drown in the noise.
     """
-    total = counts.sum()
-    sure = counts >= SURE * deviation
+    assert counts.sum() > 0, "there are records"
     if column.ordered:
         places = np.zeros(len(counts), dtype=np.int64)
-        ahead = np.cumsum(counts[:-1]) - counts[:-1] / 2
-        present = max(counts[:-1].sum(), 1e-9)
-        places[:-1] = np.minimum(bins * ahead / present, bins - 1).astype(np.int64)
-        places[:-1] = np.unique(places[:-1], return_inverse=True)[1]
+        places[:-1] = _cut(counts[:-1], bins, fewest)
         if counts[-1] > 0:
             places[-1] = places[:-1].max() + 1
         return places
-    assert total > 0, "there are records"
+    sure = counts >= SURE * deviation
     order = np.argsort(-counts, kind="stable")
     rank = np.empty(len(counts), dtype=np.int64)
     rank[order] = np.arange(len(counts))
@@ -157,6 +172,22 @@ def binned(
     # All others share the bin behind the last one of their own.
     places = np.where(own, np.cumsum(own) - 1, own.sum())
     return np.asarray(places, dtype=np.int64)
+
+
+def _cut(counts: Array, bins: int, fewest: float) -> NDArray[np.int64]:
+    """Return bins of about equal counts; a cell with more than a bin's share has one to itself, and the others share what is left.
+
+    Without the second half, a column that is 0 for nine of ten people would have one bin for everybody else.
+    """
+    spike = counts > counts.sum() / bins
+    rest = np.where(spike, 0.0, counts)
+    left = max(float(rest.sum()), 1e-9)
+    most = max(bins - int(spike.sum()), 1)
+    number = int(np.clip(left / max(fewest, 1e-9), 1, most))
+    ahead = np.cumsum(rest) - rest / 2
+    turn = np.minimum(number * ahead / left, number - 1).astype(np.int64)
+    begins = (np.diff(turn) != 0) | spike[1:] | spike[:-1]
+    return np.concatenate([[0], np.cumsum(begins)]).astype(np.int64)
 
 
 def number_of_bins(total: float, deviation: float, scarcity: float) -> int:

@@ -24,8 +24,8 @@ from reticent.product import Provenance, SyntheticTable, versions
 from reticent.run import Content, Run, content_of
 from reticent.train._plain import PlainTrainer
 from reticent.train.constraints import Constraints, parse_constraints
-from reticent.train.marginals.columns import Column
 from reticent.train.marginals.domain import (
+    Cells,
     Look,
     declared_columns,
     declared_constraints,
@@ -57,12 +57,17 @@ class TableBudget(Protocol):
 
     @property
     def looks(self) -> int:
-        """Histograms by which cells are learned; 0 if they are declared."""
+        """Histograms by which cells of numbers are learned; 0 if they are declared."""
         ...
 
     @property
     def learning_deviation(self) -> float:
         """Standard deviation of the noise on counts from which cells are learned."""
+        ...
+
+    @property
+    def histogram_deviation(self) -> float:
+        """Standard deviation of the noise on the counts of single columns, of which categories are listed."""
         ...
 
     @property
@@ -98,7 +103,7 @@ class PrivateTable(PlainTrainer):
     failure : float
         Probability that a category which a single person has is listed; it is part of the guarantee. Not used with a declared domain.
     domain : str, optional
-        File that declares the values of the columns; by default they are learned with a tenth of the budget.
+        File that declares the values of the columns; by default they are learned with a part of the budget.
     rows : int, optional
         Rows to make; by default the noisy number of records.
     rows_per_person : int
@@ -324,15 +329,15 @@ class PrivateTable(PlainTrainer):
             steps=self.budget(table).answers,
         )
 
-    def cells_of(self, table: Table, noise: Noise) -> tuple[Column, ...]:
+    def cells_of(self, table: Table, noise: Noise) -> Cells:
         """Return the cells of every column, declared or learned with noise."""
-        budget = self.budget(table)
         if self.domain is not None:
-            return declared_columns(self.domain, table)
-        if not budget.looks:  # truth values alone
-            return learned_columns(table, Look(deviation=1.0, failure=0.5), noise)
+            return Cells(columns=declared_columns(self.domain, table))
+        budget = self.budget(table)
         look = Look(
-            deviation=budget.learning_deviation,
+            # Without numbers nothing is learned with it.
+            deviation=budget.learning_deviation if budget.looks else 1.0,
+            of_categories=budget.histogram_deviation,
             failure=self.failure,
             rows_per_person=self.rows_per_person,
             lenient=self.is_lenient,

@@ -9,7 +9,7 @@ from reticent.data import Table
 from reticent.errors import InvalidInput
 from reticent.run import Run, stream
 from reticent.train.marginals.budget import Budget, Method
-from reticent.train.marginals.domain import looks
+from reticent.train.marginals.domain import lists, looks
 from reticent.train.marginals.fitted import FittedMarginals, fit_pairs
 from reticent.train.marginals.histograms import noisy_histograms
 from reticent.train.marginals.private_table import PrivateTable, size_class
@@ -38,7 +38,7 @@ class MarginalGenerator(PrivateTable):
     failure : float
         Probability that a category which a single person has is listed; it is part of the guarantee. Not used with a declared domain.
     domain : str, optional
-        File that declares the values of the columns; by default they are learned with a tenth of the budget.
+        File that declares the values of the columns; by default they are learned with a part of the budget.
     rows : int, optional
         Rows to make; by default the noisy number of records.
     rows_per_person : int
@@ -83,6 +83,7 @@ class MarginalGenerator(PrivateTable):
             method=method,
             columns=len(table.schema.columns),
             looks=0 if self.domain is not None else looks(table),
+            lists=0 if self.domain is not None else lists(table),
             failure=self.failure,
             rows_per_person=self.rows_per_person,
         )
@@ -108,13 +109,14 @@ class MarginalGenerator(PrivateTable):
         constraints = self.parsed_constraints(table)
         budget = self.budget(table)
         noise = self.noise_of(table, run)
-        columns = self.cells_of(table, noise)
+        cells = self.cells_of(table, noise)
+        columns = cells.columns
         codes = np.empty((len(table), len(columns)), dtype=np.int32)
         for j, column in enumerate(columns):
             codes[:, j] = column.code(table.features[column.name])
         single = noisy_histograms(
             codes,
-            columns,
+            cells,
             budget.histogram_deviation,
             noise,
             lenient=self.is_lenient,
@@ -157,7 +159,11 @@ def _words(budget: Budget) -> str:
             f"(deviation {budget.pair_deviation:.3g})"
         )
     if budget.looks:
-        words += f"; values of the columns learned (deviation {budget.learning_deviation:.3g})"
+        words += (
+            f"; ranges of numbers learned (deviation {budget.learning_deviation:.3g})"
+        )
+    if budget.lists:
+        words += "; categories listed where their count exceeds a threshold"
     if budget.rows_per_person > 1:
         words += f"; for people with up to {budget.rows_per_person} rows"
     return words

@@ -36,7 +36,9 @@ class CriticBudget:
     columns : int
         Number of columns.
     looks : int
-        Histograms by which cells are learned; 0 if they are declared.
+        Histograms by which cells of numbers are learned; 0 if they are declared.
+    lists : int
+        Columns whose categories are listed by their histograms; 0 if they are declared.
     failure : float
         Probability that a category of a single person is listed.
     steps : int
@@ -57,6 +59,7 @@ class CriticBudget:
     failure: float
     steps: int
     sampling_rate: float
+    lists: int = 0
     trainings: int = 1
     fall: float = 1.0
     rows_per_person: int = 1
@@ -127,7 +130,7 @@ class CriticBudget:
                 (Group(mechanism=part, size=self.rows_per_person), times)
                 for part, times in parts
             ]
-        if self.looks:
+        if self.lists:
             # Under replace-one there are two persons whose categories could be listed.
             chance = self.failure * (2 if relation == Relation.REPLACE else 1)
             parts.append((Failure(probability=chance, relation=relation), 1))

@@ -104,9 +104,11 @@ class HealthGAN(PlainTrainer):
             Of everything.
         """
         exact = Noise.seeded(seed)  # whose noise rounds to none
-        columns = learned_columns(table, Look(deviation=NO_NOISE, failure=0.5), exact)
-        cells = np.stack([c.code(table.features[c.name]) for c in columns], axis=1)
-        single = noisy_histograms(cells, columns, NO_NOISE, exact)
+        look = Look(deviation=NO_NOISE, of_categories=NO_NOISE, failure=0.5)
+        cells = learned_columns(table, look, exact)
+        columns = cells.columns
+        codes = np.stack([c.code(table.features[c.name]) for c in columns], axis=1)
+        single = noisy_histograms(codes, cells, NO_NOISE, exact)
         make = interval_coding_of if self.coding == "intervals" else coding_of
         coding = make(columns, single)
         width = len(coding.middle)
@@ -124,7 +126,7 @@ class HealthGAN(PlainTrainer):
         # Its penalty at data is part of what the data are asked below.
         mode = ThesisMode(penalty_at="data")
         rng = stream(seed, "training of a critic without noise")
-        asks = self._asks(coding.code(cells), mode.strength, rng)
+        asks = self._asks(coding.code(codes), mode.strength, rng)
         trained = train_critic_and_generator(coding, mode, settings, asks, rng)
         rows = len(table) if self.rows is None else self.rows
         made = coding.decode(trained.rows(rows, rng), False, rng)

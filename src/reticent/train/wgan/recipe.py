@@ -11,7 +11,7 @@ from reticent.data import Table
 from reticent.errors import InvalidInput
 from reticent.product import Provenance, SyntheticTable, versions
 from reticent.run import Run, stream
-from reticent.train.marginals.domain import looks
+from reticent.train.marginals.domain import lists, looks
 from reticent.train.marginals.histograms import noisy_histograms
 from reticent.train.marginals.private_table import PrivateTable, size_class
 from reticent.train.wgan.budget import CriticBudget
@@ -75,7 +75,7 @@ class WassersteinGenerator(PrivateTable):
     failure : float
         Probability that a category which a single person has is listed; it is part of the guarantee. Not used with a declared domain.
     domain : str, optional
-        File that declares the values of the columns; by default they are learned with a tenth of the budget.
+        File that declares the values of the columns; by default they are learned with a part of the budget.
     rows : int, optional
         Rows to make; by default the noisy number of records.
     rows_per_person : int
@@ -151,6 +151,7 @@ class WassersteinGenerator(PrivateTable):
             noise_multiplier=self.noise_multiplier,
             columns=len(table.schema.columns),
             looks=0 if self.domain is not None else looks(table),
+            lists=0 if self.domain is not None else lists(table),
             failure=self.failure,
             steps=self.steps,
             sampling_rate=rate,
@@ -210,17 +211,18 @@ class WassersteinGenerator(PrivateTable):
         source = Source.secret() if self.noise == "secret" else Source.seeded(run.seed)
         budget = self.budget(table)
         noise = self.noise_of(table, run)
-        columns = self.cells_of(table, noise)
-        cells = np.stack([c.code(table.features[c.name]) for c in columns], axis=1)
+        cells = self.cells_of(table, noise)
+        columns = cells.columns
+        codes = np.stack([c.code(table.features[c.name]) for c in columns], axis=1)
         single = noisy_histograms(
+            codes,
             cells,
-            columns,
             budget.histogram_deviation,
             noise,
             lenient=self.is_lenient,
         )
         coding = coding_of(columns, single)
-        coded = coding.code(cells)
+        coded = coding.code(codes)
         expected = single.total * budget.sampling_rate
         judge = stream(run.seed, "judged rows of a generator")
         names = [column.name for column in columns]
@@ -262,7 +264,9 @@ class WassersteinGenerator(PrivateTable):
                 f"; {self.trainings} trainings, one kept by the noisy histograms alone"
             )
         if budget.looks:
-            words += f"; values of the columns learned (deviation {budget.learning_deviation:.3g})"
+            words += f"; ranges of numbers learned (deviation {budget.learning_deviation:.3g})"
+        if budget.lists:
+            words += "; categories listed where their count exceeds a threshold"
         if budget.rows_per_person > 1:
             words += f"; for people with up to {budget.rows_per_person} rows"
         return words
