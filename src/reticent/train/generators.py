@@ -15,7 +15,7 @@ from reticent.account import Budget, Guarantee, Relation, Target, Terms
 from reticent.data import Table, as_frame, in_columns_of
 from reticent.errors import InvalidInput, InvalidSpec, ReticentError, TrainerFailed
 from reticent.product import SyntheticTable
-from reticent.run import Content, code_of, content_of, named_by_user
+from reticent.run import Content, code_of, content_of, named_by_user, seed_for
 from reticent.train._plain import PlainTrainer
 from reticent.train.marginals import MarginalGenerator, size_class
 
@@ -33,6 +33,7 @@ RECIPES: dict[str, type[Any]] = {"reticent.MarginalGenerator": MarginalGenerator
 CLAIMABLE = frozenset(
     {"method", "target", "noise_multiplier", "failure", "rows", "rows_per_person"}
 )
+MOST_TRIES = 20  # a recipe that fails oftener than that would hardly have made a table
 LONGEST_SHOWN = 200  # characters of a recipe in an error
 
 
@@ -99,10 +100,13 @@ class RecipeGenerator(PlainTrainer):
         ``guarantee_on``, and the parameters ``rows`` and ``rows_per_person``.
     rows_per_record : float
         Rows to sample for each record that it is fitted on.
+    tries : int
+        How often noise is drawn anew if it hides a table: whoever released a table had one that was made.
     """
 
     made_by: Any
     rows_per_record: float = 1.0
+    tries: int = MOST_TRIES
 
     @property
     def recipe(self) -> str:  # type: ignore[override]
@@ -126,6 +130,14 @@ class RecipeGenerator(PlainTrainer):
         rows = max(20, round(self.rows_per_record * len(table)))
         shadow = replace(self.made_by.as_shadow(), rows=rows)
         records = _first_rows(table, self.made_by.rows_per_person)
+        for attempt in range(self.tries - 1):
+            try:
+                return self._made(shadow, records, seed_for(seed, f"try {attempt}"))
+            except InvalidInput:
+                continue
+        return self._made(shadow, records, seed)
+
+    def _made(self, shadow: Any, records: Table, seed: int) -> SyntheticTable:
         # Its columns are coded as those of the table already.
         made: SyntheticTable = shadow.train(records, seed=seed)
         return made
@@ -136,8 +148,8 @@ class RecipeGenerator(PlainTrainer):
         return stated
 
     def sampling(self, rows_per_record: float) -> "RecipeGenerator":
-        """Return the same generator with another number of rows for each record."""
-        return replace(self, rows_per_record=rows_per_record)
+        """Return the same generator with another number of rows for each record, and one try: where it is run to be judged, a failure is a result."""
+        return replace(self, rows_per_record=rows_per_record, tries=1)
 
 
 def parse_generator(
