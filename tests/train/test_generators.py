@@ -176,6 +176,11 @@ def test_a_recipe_whose_noise_hides_a_few_people_is_run_on_them_all_the_same():
         loud.train(few, seed=0)
     made = generator_of(loud, rows_per_record=1.0, members=few).train(few, seed=0)
     assert len(made) == 120
+    with pytest.raises(InvalidInput, match="which nothing pays for"):
+        MarginalGenerator(lenient=True)
+    # Where the recipe itself is judged, it does what it does.
+    with pytest.raises(InvalidInput, match="noise"):
+        generator_of(loud, rows_per_record=1.0, members=few).sampling(1.0).train(few, seed=0)  # fmt: skip
     assert list(made.frame.columns) == list(few.features.columns)
 
 

@@ -106,10 +106,14 @@ class RecipeGenerator(PlainTrainer):
         The recipe of the table that is audited.
     rows_per_record : float
         Rows to sample for each record that it is fitted on.
+    lenient : bool
+        Whether what the noise hides of a table is guessed in place of being refused: whoever released a table had more people, or luck. Where the recipe itself is judged, it
+        must do what it does, and a refusal is a result.
     """
 
     made_by: PrivateTable
     rows_per_record: float = 1.0
+    lenient: bool = True
 
     @property
     def recipe(self) -> str:  # type: ignore[override]
@@ -130,7 +134,7 @@ class RecipeGenerator(PlainTrainer):
             If the recipe cannot be used on the table.
         """
         rows = max(20, round(self.rows_per_record * len(table)))
-        shadow = replace(self.made_by.as_shadow(), rows=rows)
+        shadow = replace(self.made_by.as_shadow(), rows=rows, lenient=self.lenient)
         records = _first_rows(table, self.made_by.rows_per_person)
         # Its columns are coded as those of the table already.
         return shadow.train(records, seed=seed)
@@ -140,8 +144,8 @@ class RecipeGenerator(PlainTrainer):
         return self.made_by.guarantee_on(table, terms)
 
     def sampling(self, rows_per_record: float) -> "RecipeGenerator":
-        """Return the same generator with another number of rows for each record."""
-        return replace(self, rows_per_record=rows_per_record)
+        """Return the same generator with another number of rows for each record, to be judged itself."""
+        return replace(self, rows_per_record=rows_per_record, lenient=False)
 
 
 def parse_generator(

@@ -21,6 +21,7 @@ from reticent.train.marginals.histograms import noisy_histograms
 from reticent.train.marginals.noise import Noise
 from reticent.train.wgan import CriticBudget
 from reticent.train.wgan.coding import Coding, Levels, coding_of, interval_coding_of
+from reticent.train.wgan.fitted import lost_modes
 from reticent.train.wgan.generators import Adam, generator_of
 from reticent.train.wgan.noise import Source
 
@@ -274,11 +275,11 @@ def test_the_critic_stays_at_home_unless_asked_for(seed):
 
 
 def test_lost_modes_are_named():
-    said = recipe._warnings(["age", "ill"], [0.1, 0.5], True)
+    said = lost_modes(["age", "ill"], [0.1, 0.5], matched=True)
     assert "'ill' by up to 50 % of the rows (lost modes)" in said[0]
     assert "'age'" not in said[0]
-    assert "matched" not in recipe._warnings(["ill"], [0.5], False)[0]
-    assert recipe._warnings(["age", "ill"], [0.1, 0.2], True) == ()
+    assert "matched" not in lost_modes(["ill"], [0.5], matched=False)[0]
+    assert lost_modes(["age", "ill"], [0.1, 0.2], matched=True) == ()
 
 
 def test_healthgan_guarantees_nothing_and_takes_the_noise_levels_of_the_source(seed):

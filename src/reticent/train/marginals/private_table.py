@@ -113,6 +113,8 @@ class PrivateTable(PlainTrainer):
         taken as publicly known, and keeping them costs no privacy.
     noise : str
         ``"secret"`` for a table that may be released; ``"seeded"`` for experiments, which carries no guarantee.
+    lenient : bool
+        Whether what the noise hides is guessed in place of being refused: for tables that attackers make from fewer people. Not with secret noise.
     """
 
     target: str | None = None
@@ -123,11 +125,16 @@ class PrivateTable(PlainTrainer):
     rows_per_person: int = 1
     constraints: tuple[str, ...] = ()
     noise: Literal["secret", "seeded"] = "secret"
+    lenient: bool = False
 
     def __post_init__(self) -> None:
         if self.noise not in ("secret", "seeded"):
             raise InvalidInput(
                 f"the noise {self.noise!r} is not known; use secret for a table that may be released, or seeded."
+            )
+        if self.lenient and self.noise == "secret":
+            raise InvalidInput(
+                "a lenient recipe guesses what its noise hides, which nothing pays for; leave lenient out, or use seeded noise for a table that nobody releases."
             )
         if not (self.noise_multiplier > 0 and math.isfinite(self.noise_multiplier)):
             raise InvalidInput(
@@ -288,11 +295,6 @@ class PrivateTable(PlainTrainer):
             (*declared, *self.constraints), table.schema, ranges=ranges
         )
 
-    @property
-    def is_lenient(self) -> bool:
-        """Whether what the noise hides is guessed: in shadows and experiments, of which nothing is released."""
-        return self.noise == "seeded"
-
     def must_fit(self, table: Table) -> None:
         """Refuse a table that the recipe cannot protect, or that lacks the target.
 
@@ -340,7 +342,7 @@ class PrivateTable(PlainTrainer):
             of_categories=budget.histogram_deviation,
             failure=self.failure,
             rows_per_person=self.rows_per_person,
-            lenient=self.is_lenient,
+            lenient=self.lenient,
         )
         return learned_columns(table, look, noise)
 

@@ -119,7 +119,7 @@ class MarginalGenerator(PrivateTable):
             cells,
             budget.histogram_deviation,
             noise,
-            lenient=self.is_lenient,
+            lenient=self.lenient,
         )
         rng = stream(run.seed, "fit of marginals")
         places, model = fit_pairs(

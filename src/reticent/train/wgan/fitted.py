@@ -1,5 +1,6 @@
 """What a training against a critic has learned: a generator, from which rows are drawn at no further cost."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from reticent.train.wgan.coding import Coding
 from reticent.train.wgan.critics import values_and_factors
 from reticent.train.wgan.training import Trained
 
-__all__ = ["FittedGenerator"]
+__all__ = ["FittedGenerator", "lost_modes"]
 
 # A column that is further than this from its histogram, in total variation, is named as a lost mode.
 LOST = 0.25
@@ -74,7 +75,9 @@ class FittedGenerator:
         frame, warnings = kept_rows(
             self.constraints, lambda n: self._drawn(n, rng), number, rng
         )
-        return frame, (*self._lost(), *warnings)
+        names = [column.name for column in self.columns]
+        lost = lost_modes(names, self.far, matched=self.matched)
+        return frame, (*lost, *warnings)
 
     def criticise(self, features: pd.DataFrame) -> NDArray[np.float64]:
         """Return the critic's value of each record."""
@@ -88,19 +91,28 @@ class FittedGenerator:
         names = [column.name for column in self.columns]
         return pd.DataFrame(decoded(cells, self.columns, rng))[names]
 
-    def _lost(self) -> tuple[str, ...]:
-        """Say which columns the generator did not get right by itself: lost modes, measured against noisy histograms alone."""
-        lost = [
-            column.name
-            for column, far in zip(self.columns, self.far, strict=True)
-            if far > LOST
-        ]
-        if not lost:
-            return ()
-        words = f"the generator by itself misses the distribution of {', '.join(map(repr, lost[:5]))} by up to {100 * max(self.far):.0f} % of the rows (lost modes)"
-        after = (
-            "; single columns were matched to noisy histograms afterwards, but what goes with what may be lost"
-            if self.matched
-            else ""
-        )
-        return (f"{words}{after}; more rows, a larger epsilon or --method tree help.",)
+
+def lost_modes(
+    names: Sequence[str], far: Sequence[float], *, matched: bool
+) -> tuple[str, ...]:
+    """Say which columns the generator did not get right by itself, measured against noisy histograms alone.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The columns.
+    far : sequence of float
+        How far each is from its noisy histogram, as a total variation.
+    matched : bool
+        Whether columns are matched to their histograms afterwards.
+    """
+    lost = [name for name, distance in zip(names, far, strict=True) if distance > LOST]
+    if not lost:
+        return ()
+    words = f"the generator by itself misses the distribution of {', '.join(map(repr, lost[:5]))} by up to {100 * max(far):.0f} % of the rows (lost modes)"
+    after = (
+        "; single columns were matched to noisy histograms afterwards, but what goes with what may be lost"
+        if matched
+        else ""
+    )
+    return (f"{words}{after}; more rows, a larger epsilon or --method tree help.",)
