@@ -12,6 +12,8 @@ from reticent.report._terminal import grid, paragraph, stack
 __all__ = ["AttributesSection"]
 
 HEADS = ("column", "members", "non-members", "without the model", "difference", "control")  # fmt: skip
+# A terminal of 80 columns has no room for what is guessed without the model.
+NARROW_HEADS = ("column", "members", "others", "difference", "control")
 WORDS = (
     "Share of people whose value of a column is guessed by somebody who knows all their other columns and their class: each value is tried, and the one "
     "that makes the class most likely is taken. Numbers are guessed to be above the median or not. What succeeds for non-members as well is knowledge about everybody; only the difference "
@@ -35,7 +37,8 @@ class AttributesSection:
         """Return the same for a terminal."""
         if not dossier.evidence.attributes:
             return None
-        return stack(paragraph(WORDS), grid(HEADS, _rows(dossier)))
+        rows = [(*row[:3], *row[4:]) for row in _rows(dossier)]
+        return stack(paragraph(WORDS), grid(NARROW_HEADS, rows))
 
 
 def _rows(dossier: Dossier) -> Iterator[tuple[str, str, str, str, str, str]]:
