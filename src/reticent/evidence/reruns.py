@@ -97,7 +97,7 @@ def rerun_ceiling(
     Examples
     --------
     >>> round(rerun_ceiling(100, 100, delta=0.0, level=0.95), 2)
-    2.93
+    3.41
     """
     _must_be_delta(delta, gaussian=gaussian)
     if gaussian:

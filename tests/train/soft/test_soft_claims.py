@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from reticent.audits import CLASSIFIER
 from reticent.data import builtin_table
 from reticent.errors import InvalidSpec
 from reticent.pipeline import divide
@@ -19,10 +20,11 @@ ROWS = len(SPLIT.defender)
 
 @dataclass(frozen=True)
 class Audited:
-    """The two parts of a case that are looked at."""
+    """The parts of a case that are looked at."""
 
     plan: Any
     split: Any = SPLIT
+    kind: Any = CLASSIFIER
 
 
 def case_of(trainer):
