@@ -16,6 +16,9 @@ class TrainingAgainstClaim(Measure):
     better = "lower"
     compares = False
     has_interval = False
+    # Who shows it, in the middle and at the beginning of a sentence.
+    words = "the epsilon that watching the training has shown"
+    shown_by = "Watching every step of the training"
 
     def check(self, limit: Limit) -> None:
         """Refuse every limit: what is judged here is the product's own claim."""
@@ -24,7 +27,7 @@ class TrainingAgainstClaim(Measure):
     def measure(
         self, seen: Seen, *, limit: Limit | None, rng: np.random.Generator
     ) -> Statement | None:
-        """Return whether more was shown than is claimed; nothing if no training was watched."""
+        """Return whether more was shown than is claimed; nothing if nothing was watched or run again."""
         epsilons = seen.epsilons
         if not seen.was_watched or epsilons is None or epsilons.claimed is None:
             return None
@@ -34,16 +37,16 @@ class TrainingAgainstClaim(Measure):
         return Statement(
             measure=self.name,
             label=self.label,
-            words="the epsilon that watching the training has shown",
+            words=self.words,
             better=self.better,
             estimate=epsilons.audited,
             compares=self.compares,
             own_limit=Limit(measure=self.name, at_most=claimed),
             own_outcome=Outcome.BROKEN if epsilons.refuted else Outcome.KEPT,
             sentences={
-                Outcome.BROKEN: f"Watching every step of the training shows an epsilon of {shown}, which refutes the claimed "
+                Outcome.BROKEN: f"{self.shown_by} shows an epsilon of {shown}, which refutes the claimed "
                 f"{claimed:.4g} ({under}).",
-                Outcome.KEPT: f"Watching every step of the training does not refute the claimed epsilon of {claimed:.4g} ({under}): "
+                Outcome.KEPT: f"{self.shown_by} does not refute the claimed epsilon of {claimed:.4g} ({under}): "
                 f"it shows {shown} (and could have shown {epsilons.ceiling:,.4g}).",
             },
         )
