@@ -46,8 +46,7 @@ from reticent.errors import InvalidInput, InvalidPredictions
 from reticent.product import Contents, OpenedFile, Stage, Words, open_file
 from reticent.product.contents import NamedArray, NamedTexts, Unread, read_contents
 from reticent.run import stream
-from reticent.testing import check_attack, check_regression_attack
-from reticent.testing._attacks import _PinnedTags
+from reticent.testing import PinnedTags, check_attack, check_regression_attack
 
 N = 150
 
@@ -325,7 +324,7 @@ def test_no_tag_reaches_the_record_that_it_belongs_to(kind, seed):
     first, second = (
         Reader().score(
             challenge,
-            knowledge=Knowledge(tags=_PinnedTags(version, units)),
+            knowledge=Knowledge(tags=PinnedTags(version, units)),
             rng=stream(seed, "tag"),
         )
         for version in (tags, flipped)

@@ -1,7 +1,6 @@
 """Defences compared from end to end: which are tried, which is taken, and who judges it."""
 
 import json
-import shlex
 from dataclasses import replace
 
 import numpy as np
@@ -203,31 +202,3 @@ def test_from_python_and_regression():
     assert ridge.gain.value > tree.gain.value
     assert ridge.privacy.value > tree.privacy.value
     assert "Ridge" in str(both)
-
-
-def test_the_command_line(tmp_path, capsys, monkeypatch):
-    from reticent.cli import _compare
-    from reticent.cli._options import CompareOptions, TableOptions, WorkerOptions
-
-    def options(**changes):
-        usual = {
-            "subject": TableOptions(),
-            "trainer": list(PAIR),
-            "models": 4,
-            "effort": WorkerOptions(workers=1),
-            "out": tmp_path / "c",
-        }
-        return CompareOptions(**{**usual, **changes})
-
-    status = _compare.run(options())
-    printed = capsys.readouterr().out
-    assert status in (0, 1, 3)
-    assert "Differences from DecisionTreeClassifier(max_depth=12)" in printed
-    saved = read_comparison((tmp_path / "c" / "comparison.json").read_text())
-    assert saved.status == status
-    assert (tmp_path / "c" / "comparison.html").is_file()
-    assert not (tmp_path / "c" / ".unfinished").exists()
-    if saved.command:
-        assert shlex.split(saved.command)[:2] == ["reticent", "audit"]
-    with pytest.raises(InvalidInput, match="one of the two"):
-        _compare.run(options(around=PAIR[0]))

@@ -16,7 +16,7 @@ from reticent.evidence import Limit, LongStatistic
 from reticent.pipeline import AuditPlan, derive_again, run_audit
 from reticent.policy import Outcome, Verdict, read_policy
 from reticent.report import Dossier, render_html, render_text
-from reticent.run import Effort, Run, Serial, _effort
+from reticent.run import Effort, Run, Serial
 from reticent.train import EstimatorTrainer
 
 VIEWS = {
@@ -171,7 +171,7 @@ def test_without_minutes_a_pool_of_eight_has_the_time_it_needs(
     table, minutes, size, monkeypatch
 ):
     """The usual minutes suffice for no pool here; minutes that the user states bound it."""
-    monkeypatch.setattr(_effort, "USUAL_MINUTES", 1e-9)
+    monkeypatch.setattr("reticent.run._effort.USUAL_MINUTES", 1e-9)
     assert f"{size} are trained" in size_of_pool(table, Effort(minutes=minutes))
 
 

@@ -17,8 +17,7 @@ from reticent.pipeline._case import Case
 from reticent.pipeline._insider import CHECKED_ROUNDS, play_insider
 from reticent.policy import read_policy
 from reticent.run import Effort, Run, stream
-from reticent.train import EstimatorTrainer
-from reticent.train._plain import PlainTrainer
+from reticent.train import EstimatorTrainer, PlainTrainer
 
 
 def a_table(n=60):

@@ -10,9 +10,7 @@ import pytest
 import reticent
 from made_tables import copied, copied_among, mixed, people, resampled
 from reticent.attack.synthetic import Tables
-from reticent.audits import SYNTHETIC_TABLE, Sides
-from reticent.audits._table_contents import contents_of_table
-from reticent.audits._table_transfer import transfer_of
+from reticent.audits import SYNTHETIC_TABLE, Sides, contents_of_table, transfer_of
 from reticent.data import Coder, in_columns_of, table_from_frame
 from reticent.errors import InvalidInput, InvalidPredictions, InvalidTable
 from reticent.pipeline import derive_again

@@ -1,5 +1,6 @@
 """Claimed, proven and audited epsilon of synthetic tables: honest and lying generators."""
 
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,11 +12,12 @@ from made_tables import people
 from reticent.account import Relation
 from reticent.audits import SyntheticTableKind
 from reticent.data import table_from_frame
-from reticent.pipeline import AuditPlan, derive_again
+from reticent.pipeline import AuditPlan, GivenTables, derive_again
 from reticent.pipeline._case import Case
+from reticent.pipeline._claims import stated_claims
 from reticent.pipeline._reruns import Claimed, run_again
 from reticent.policy import Verdict
-from reticent.product import SyntheticTable
+from reticent.product import SyntheticTable, load_synthetic
 from reticent.report import Dossier, render_text
 from reticent.run import Run, stream
 from reticent.train import MarginalGenerator, generator_of, parse_generator
@@ -153,3 +155,36 @@ def test_a_refuted_claim_is_a_reason_to_refuse_and_is_derived_again(counting):
     # Whoever takes the statement out of the file finds it again.
     fewer = tuple(s for s in read.statements if s.measure != "training_refuted")
     assert derive_again(replace(read, statements=fewer)).dossier.verdict == "REFUSE"
+
+
+def test_the_proof_of_a_synthesized_table_is_worked_out_again_from_its_file(tmp_path):
+    """A smaller noise in the file proves a larger epsilon than is claimed there; a recipe that is not known proves nothing."""
+    rng = stream(0, "test/own claim")
+    real, others = people(400, rng), people(800, rng)
+    file = tmp_path / "made.csv"
+    made = reticent.synthesize(real, epsilon=2.0, audit=False, out=file)
+    side = tmp_path / "made.csv.provenance.json"
+
+    def claims():
+        given = GivenTables(synthetic=load_synthetic(file), real=real, holdout=others)
+        prepared = given.prepared(seed=0)
+        plan = AuditPlan(
+            trainer=prepared.generator(None),
+            product=prepared.synthetic,
+            provenance=prepared.synthetic.provenance,
+            of_kind=SyntheticTableKind(),
+        )
+        case = Case.of(prepared.table, plan, None, Run())
+        return stated_claims(case, prepared.table)
+
+    honest = claims()
+    assert honest.proven.epsilon == pytest.approx(made.guarantee.epsilon, rel=1e-6)
+    assert honest.claim.epsilon == pytest.approx(made.guarantee.epsilon)
+    less = re.sub(r"noise_multiplier=[0-9.e-]+", "noise_multiplier=0.3", side.read_text())  # fmt: skip
+    side.write_text(less)
+    boasting = claims()
+    assert boasting.proven.epsilon > 5 * boasting.claim.epsilon
+    side.write_text(less.replace("reticent.MarginalGenerator", "other.Generator"))
+    unknown = claims()
+    assert unknown.proven.epsilon is None
+    assert "not known" in unknown.proven.by

@@ -2,6 +2,8 @@
 
 from reticent.audits._kind import Answers, Kind, View, Views
 from reticent.audits._sides import Sides
+from reticent.audits._table_contents import contents_of_table
+from reticent.audits._table_transfer import transfer_of
 from reticent.audits.classifier import CLASSIFIER, ClassifierKind
 from reticent.audits.regressor import REGRESSOR, RegressorKind
 from reticent.audits.synthetic_table import SYNTHETIC_TABLE, SyntheticTableKind
@@ -20,7 +22,9 @@ __all__ = [
     "SyntheticTableKind",
     "View",
     "Views",
+    "contents_of_table",
     "kind_of",
+    "transfer_of",
 ]
 
 KINDS = {kind.name: kind for kind in (CLASSIFIER, REGRESSOR, SYNTHETIC_TABLE)}

@@ -5,6 +5,7 @@ Statistical checks have a stated false-alarm rate: correct code fails them once 
 
 from reticent.testing._attacks import (
     FALSE_ALARM,
+    PinnedTags,
     check_attack,
     check_regression_attack,
 )
@@ -13,6 +14,7 @@ from reticent.testing._trainers import check_trainer
 
 __all__ = [
     "FALSE_ALARM",
+    "PinnedTags",
     "check_attack",
     "check_mechanism",
     "check_regression_attack",

@@ -15,7 +15,7 @@ from reticent.pool import Pool, PredictionPool, balanced_masks
 from reticent.product import Contents, Internals, OpenedFile, Stage
 from reticent.run import stream
 
-__all__ = ["FALSE_ALARM", "check_attack", "check_regression_attack"]
+__all__ = ["FALSE_ALARM", "PinnedTags", "check_attack", "check_regression_attack"]
 
 FALSE_ALARM = 1e-6  # chance that correct code fails one statistical check
 
@@ -156,7 +156,7 @@ def _assert_contract(
     flipped = same.copy()
     flipped[[0, -1]] = ~same[0]
     first, second = (
-        quiet(_PinnedTags(version, units), stream(seed, "check_attack/tag"))
+        quiet(PinnedTags(version, units), stream(seed, "check_attack/tag"))
         for version in (same, flipped)
     )
     assert np.array_equal(first.values[[0, -1]], second.values[[0, -1]]), (
@@ -164,14 +164,25 @@ def _assert_contract(
     )
 
 
-class _PinnedTags(SealedTags):
-    """Tags whose folds depend only on the unit of a record, so that two versions of the tags can be compared."""
+class PinnedTags(SealedTags):
+    """Tags whose folds depend only on the unit of a record, so that two versions of the tags can be compared.
+
+    An attack that is cross-fitted gives a record the same score whatever its own tag is.
+
+    Parameters
+    ----------
+    tags : array of bool, shape (n,)
+        Whether each record is a member.
+    units : array of int, shape (n,)
+        The person of each record.
+    """
 
     def __init__(self, tags: NDArray[np.bool_], units: NDArray[np.int64]) -> None:
         super().__init__(tags, units)
         self._pinned, self._units = tags, units
 
     def folds(self, count, *, rng):  # type: ignore[no-untyped-def]
+        """Yield records to learn from, their tags, and records to judge."""
         rng.random()  # so that the stream of the attack moves on, as with real folds
         fold = self._units % count
         for k in range(count):

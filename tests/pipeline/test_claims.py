@@ -1,4 +1,4 @@
-"""What a file says of soft labels is worked out again for the whole procedure, and nothing is trained because a file says so."""
+"""What a file claims: guarantees are worked out again, for the whole procedure, nothing is trained because a file says so, and what it says against its product counts."""
 
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -10,7 +10,9 @@ from reticent.audits import CLASSIFIER
 from reticent.data import builtin_table
 from reticent.errors import InvalidSpec
 from reticent.pipeline import divide
+from reticent.pipeline._claims import Claims
 from reticent.pipeline._proven import prove_again
+from reticent.product import Provenance
 from reticent.train import PerRecord, PrivateNetwork, SoftLabels, parse_claimed, spell
 
 RECIPE = PrivateNetwork(hidden=(4,), epochs=1, batch=64, noise_multiplier=2.0)
@@ -83,3 +85,16 @@ def test_a_recipe_for_another_number_of_rows_proves_nothing():
 def test_what_a_file_names_beside_private_networks_is_not_made(text):
     with pytest.raises(InvalidSpec, match=r"not (run|done) because a file"):
         parse_claimed(text)
+
+
+@pytest.mark.parametrize(
+    ("contradicted", "here", "counts"),
+    [(True, False, True), (False, False, False), (False, True, True)],
+)
+def test_a_file_about_the_training_can_only_speak_against_its_product(
+    contradicted, here, counts
+):
+    """What this audit watched counts in any case; a file in the folder may be a stranger's."""
+    watched = SimpleNamespace(contradicted=contradicted)
+    claims = Claims(provenance=Provenance(), watched=watched, watched_here=here)
+    assert claims.training_counts == counts
