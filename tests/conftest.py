@@ -7,7 +7,6 @@ import os
 for library in ("OMP", "OPENBLAS", "MKL"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
-import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -94,10 +93,6 @@ LONG = ("test_readme.py", "test_examples.py")
 LONG_FOLDERS = ("pipeline", "cli", "extension", "product", "attack", "report", "train")
 
 
-# Whether a test is the first case of its function.
-IS_FIRST = pytest.StashKey[bool]()
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest, so that no process waits for another at the end."""
 
@@ -108,80 +103,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return item.path.name not in LONG, folders[0] if folders and is_test else last
 
     items.sort(key=turn)
-    seen: set[tuple[Path, str]] = set()
-    for item in items:
-        function = item.path, item.nodeid.partition("[")[0]
-        item.stash[IS_FIRST] = function not in seen
-        seen.add(function)
-
-
-# On Python 3.11 a traced test takes up to twice its time. `make test` therefore counts lines only in the tests named here, which reach
-# most of them within a tenth of its time; `make coverage` counts in all. Statistical tests (those
-# that take a seed) run the same lines thousands of times and are left out, and of the cases of one test only the first is counted.
-MEASURED = (
-    "account/test_account.py",
-    "account/test_choice.py",
-    "attack/synthetic",
-    "attack/test_attacks.py",
-    "attack/test_blind.py",
-    "attack/test_dissimilar.py",
-    "attack/test_distances.py",
-    "attack/test_population.py",
-    "attack/test_quantile.py",
-    "attack/test_shadow.py",
-    "attack/test_targets_attack.py",
-    "attack/test_watching.py",
-    "attack/test_whitebox.py",
-    "cli/test_clean_cli.py",
-    "cli/test_plan_cli.py",
-    "cli/test_synthesize.py",
-    "cli/test_table_cli.py",
-    "cli/test_train_cli.py",
-    "data",
-    "evidence",
-    "pipeline/test_advice.py",
-    "pipeline/test_compare.py",
-    "pipeline/test_deadline.py",
-    "pipeline/test_given.py",
-    "pipeline/test_held_out.py",
-    "pipeline/test_verify.py",
-    "policy",
-    "product",
-    "report",
-    "train/marginals",
-    "train/private/test_clipping.py",
-    "train/private/test_domain.py",
-    "train/private/test_release.py",
-    "train/test_constraints.py",
-    "train/test_engine.py",
-    "train/test_losses.py",
-    "train/test_retaught.py",
-    "train/test_models.py",
-    "train/test_spec.py",
-    "train/wgan",
-)
-
-
-def is_measured(item: pytest.Item) -> bool:
-    """Whether the lines that a test runs count as covered."""
-    if os.environ.get("RETICENT_COVERAGE") == "all":
-        return True
-    if "seed" in getattr(item, "fixturenames", ()) or not item.stash[IS_FIRST]:
-        return False
-    return any(item.path.is_relative_to(ROOT / "tests" / name) for name in MEASURED)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Stop counting lines during tests that are not measured, their fixtures included."""
-    coverage = sys.modules.get(
-        "coverage"
-    )  # not installed, or not asked for: nothing to stop
-    tracing = coverage.Coverage.current() if coverage else None
-    if tracing is None or is_measured(item):
-        return (yield)
-    tracing.stop()
-    try:
-        return (yield)
-    finally:
-        tracing.start()

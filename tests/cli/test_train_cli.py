@@ -73,6 +73,7 @@ def test_two_rows_of_a_person_are_told(folder):
 
 
 @pytest.mark.usefixtures("few_trees")
+@pytest.mark.usefixtures("few_trees")
 def test_guarantee_and_evidence_stand_side_by_side_in_the_audit(folder):
     trained = run("train", *TABLE, "--epsilon", "4", "--out", "product", folder=folder)
     assert trained.returncode == 0, trained.stderr
@@ -86,7 +87,7 @@ def test_guarantee_and_evidence_stand_side_by_side_in_the_audit(folder):
         "--out",
         "audit",
         "--minutes",
-        "0.3",
+        "0.05",
         "--pool",
         "4",
         folder=folder,

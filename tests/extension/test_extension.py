@@ -97,6 +97,7 @@ def test_two_attacks_of_one_name_are_refused(data):
 
 
 @pytest.mark.usefixtures("few_trees")
+@pytest.mark.usefixtures("few_trees")
 def test_an_attack_that_raises_makes_the_audit_inconclusive_and_does_not_end_it():
     """A depth-one tree leaks nothing: released by a policy that so few records can satisfy, if no attack fails."""
     X, y = make_classification(1200, n_features=6, flip_y=0.2, random_state=0)

@@ -69,7 +69,7 @@ def processes():
     workers.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster():
     workers = Cluster("local", 2)
     yield workers

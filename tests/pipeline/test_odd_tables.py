@@ -197,7 +197,7 @@ def check(table, folder, minutes):
 
 @pytest.mark.usefixtures("few_trees")
 @settings(
-    max_examples=5,
+    max_examples=3,
     deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),
