@@ -1,6 +1,7 @@
 """`reticent synthesize` from the file to the file, and what it refuses."""
 
 import json
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -178,3 +179,17 @@ def test_a_table_is_judged_by_people_who_were_held_out(folder, few_trees):
     assert not (folder / "judged" / ".unfinished").exists()
     about = verify(folder / "judged", folder / "synthetic.csv", table=folder / "small.csv")  # fmt: skip
     assert about.holds, about.sentence
+    # Audited again later, by the command that the report states: the owner's key finds the same people, and everything comes out the same.
+    assert dossier.repeat == "reticent audit small.csv --target ill --synthetic synthetic.csv --policy default --pool 8 --seed 0"  # fmt: skip
+    again = run(*shlex.split(dossier.repeat)[1:], "--workers", "1", "--out", "again", folder=folder)  # fmt: skip
+    assert again.returncode == done.returncode, again.stderr
+    later = Dossier.from_json((folder / "again" / "dossier.json").read_text())
+    assert later.decision == dossier.decision
+    assert later.evidence == dossier.evidence
+    assert "held_out_again" in [finding.name for finding in later.findings]
+    with (folder / "small.csv").open("a") as table:
+        table.write("30,True,yes\n")
+    changed = run(*shlex.split(dossier.repeat)[1:], folder=folder)
+    assert changed.returncode == 2
+    assert changed.stderr.startswith("error: the real table is not the one that")
+    assert len(changed.stderr.strip().splitlines()) == 1

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from reticent.account import Guarantee
 from reticent.data import ColumnKind, Schema, Table, as_frame
 from reticent.errors import InvalidInput, OutputRefused, ReticentError
+from reticent.pipeline._coins import HELD_OUT, HeldOut, Seal
 from reticent.pipeline._held_out import HeldOutAudit, RealTable, divided
 from reticent.pipeline._input import must_be_writable
 from reticent.pipeline._risk import Risk
@@ -123,12 +124,15 @@ class Synthesized:
         The risk that was asked for, in words.
     dossier : Dossier or None
         What an audit found about the table, and its verdict; None if everybody was used and nobody is left to compare with.
+    seal : Seal or None
+        By which the owner finds the people again who were held out; None if nobody was.
     """
 
     table: SyntheticTable
     guarantee: Guarantee
     target: str
     dossier: Dossier | None = None
+    seal: Seal | None = None
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -143,7 +147,8 @@ class Synthesized:
         OutputRefused
             If it cannot be written.
         """
-        write_synthetic(self.table, Path(file))
+        split_of = None if self.seal is None else self.seal.split
+        write_synthetic(self.table, Path(file), split_of=split_of)
         return Path(file)
 
     def __str__(self) -> str:
@@ -174,6 +179,8 @@ class FittedTable:
         Where its tables come from.
     real : RealTable
         For the types of its columns.
+    seal : Seal or None
+        By which the owner finds the people again who were held out; None if nobody was.
     """
 
     model: TableModel
@@ -181,6 +188,7 @@ class FittedTable:
     target: str
     provenance: Provenance
     real: RealTable
+    seal: Seal | None = None
 
     def sample(self, rows: int | None = None, *, seed: int = 0) -> pd.DataFrame:
         """Return new rows as a frame; see :meth:`drawn`."""
@@ -199,7 +207,9 @@ class FittedTable:
         frame, warnings = self.model.sample(rows, seed=seed)
         frame = _in_types_of(frame, self.real.table.schema, self.real.frame)
         made = SyntheticTable(frame, provenance=self.provenance, warnings=warnings)
-        return Synthesized(table=made, guarantee=self.guarantee, target=self.target)
+        return Synthesized(
+            table=made, guarantee=self.guarantee, target=self.target, seal=self.seal
+        )
 
 
 def synthesize(
@@ -380,12 +390,17 @@ def fit_table(
     recipe = recipe.keeping(target, records, delta=terms.delta, relation=terms.relation)
     model = recipe.fit(records, run=replace(run, seed=plan.seed))
     guarantee = recipe.guarantee_on(records, terms)
-    split = {"by": "everything"}
+    split, seal = {"by": "everything"}, None
     if table.parts is not None:
         split = {"by": "part"}
     elif plan.audit is not None:
-        split = {"by": "held out", "share": f"{plan.audit.share:g}"}
-        share = f"that about {100 * plan.audit.share:g} % of the people were held out for an audit, by secret coins"
+        split = {"by": HELD_OUT}
+        held_out = HeldOut.by_seed(plan.audit.share, seed=plan.seed)
+        seal = Seal(held_out=held_out, fingerprint=table.fingerprint)
+        share = (
+            f"that about {100 * plan.audit.share:g} % of the people were held out for an audit, by secret coins, and a keyed digest by which the owner finds "
+            "them again"
+        )
         guarantee = replace(guarantee, public=(*guarantee.public, share))
     return FittedTable(
         model=model,
@@ -400,6 +415,7 @@ def fit_table(
             guarantee=guarantee,
         ),
         real=real,
+        seal=seal,
     )
 
 
