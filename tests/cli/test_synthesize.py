@@ -2,6 +2,8 @@
 
 import json
 import shlex
+import stat
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,8 +11,10 @@ import pytest
 from in_process import run
 
 from reticent import verify
+from reticent.pipeline import SynthesisPlan
 from reticent.product import load_synthetic
 from reticent.report import Dossier
+from reticent.train.wgan.noise import Source
 
 
 @pytest.fixture
@@ -77,6 +81,31 @@ def test_a_generator_with_a_critic_is_a_method_like_the_others(folder):
     assert 7.9 < stated.epsilon <= 8
     assert "up to 2 rows" in stated.mechanism
     assert made.provenance.recipe.startswith("reticent.WassersteinGenerator(")
+
+
+def test_an_interrupted_training_goes_on(folder, monkeypatch):
+    """The same command again makes only the steps that are left, and ends in a table."""
+    recipe, release, released = SynthesisPlan.generator, Source.release, []
+    monkeypatch.setattr(SynthesisPlan, "generator", lambda plan: replace(recipe(plan), steps=70))  # fmt: skip
+
+    def interrupted(source, sums, allotment):
+        if len(released) == 60:
+            released.clear()
+            raise KeyboardInterrupt
+        released.append(sums)
+        return release(source, sums, allotment)
+
+    monkeypatch.setattr(Source, "release", interrupted)
+    command = ["synthesize", "people.csv", "--method", "wgan", "--drop", "who", "--schema", "schema.toml", "--epsilon", "8", "--out", "made.csv", "--no-audit"]  # fmt: skip
+    assert run(*command, folder=folder).returncode == 130
+    assert not (folder / "made.csv").exists()
+    left = folder / "made.csv.unfinished"
+    assert stat.S_IMODE(left.stat().st_mode) == 0o700
+    done = run(*command, folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert len(released) == 20
+    assert len(load_synthetic(folder / "made.csv")) > 500
+    assert not left.exists()
 
 
 @pytest.mark.parametrize(
