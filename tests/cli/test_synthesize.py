@@ -36,6 +36,7 @@ def folder(tmp_path):
     (tmp_path / "schema.toml").write_text(
         '[columns]\nage = "numeric"\nsince = "date"\ncity = "categorical"\nsmokes = "boolean"\nill = "categorical"\n'
     )
+    (tmp_path / "partial.toml").write_text("[numbers]\nage = [0, 120]\n")
     return tmp_path
 
 
@@ -113,6 +114,21 @@ def test_an_interrupted_training_goes_on(folder, monkeypatch):
     [
         ([], "exactly one target"),
         (["--epsilon", "0"], "epsilon"),
+        (["--epsilon", "-1"], "epsilon must be positive"),
+        (["--epsilon", "nan"], "epsilon must be positive and finite"),
+        (["--epsilon", "inf"], "epsilon must be positive and finite"),
+        (["--epsilon", "1000"], "at most 100"),
+        (["--epsilon", "1e-9", "--drop", "who"], "but noise"),
+        (["--epsilon", "3", "--delta", "0"], "delta"),
+        (["--epsilon", "3", "--delta", "2"], "delta"),
+        (["--epsilon", "3", "--belief", "0.9"], "exactly one target"),
+        (["--belief", "0.5"], "even without a release"),
+        (["--advantage", "1e-7", "--drop", "who"], "leaves nothing of a table"),
+        (["--epsilon", "3", "--part", "city"], "calls nobody 'defender'"),
+        (["--epsilon", "3", "--unit", "nobody"], "no column 'nobody'"),
+        (["--epsilon", "3", "--domain", "none.toml"], "none.toml"),
+        (["--epsilon", "3", "--domain", "partial.toml", "--no-audit"], "does not declare the column 'since'"),
+        (["--epsilon", "3", "--out", "none/made.csv"], "cannot be written"),
         (["--epsilon", "3", "--unit", "who"], "--rows-per-person"),
         (["--epsilon", "3", "--method", "gan"], "not known"),
         (["--epsilon", "3", "--out", "made.xlsx"], "end it in .csv"),
@@ -144,15 +160,21 @@ BAD_COLUMNS = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("declared", [True, False], ids=["declared", "as it is"])
+@pytest.mark.parametrize("method", ["auto", "wgan"])
 @pytest.mark.parametrize(("column", "words"), BAD_COLUMNS.values(), ids=BAD_COLUMNS)
-def test_a_column_that_cannot_be_imitated_is_one_sentence(folder, column, words):
+def test_a_column_that_cannot_be_imitated_is_one_sentence(
+    folder, column, words, method, declared
+):
     n = 1_500
     frame = pd.DataFrame({"age": np.arange(n) % 70 + 18, "note": column(n)})
     frame.to_csv(folder / "people.csv", index=False)
     (folder / "notes.toml").write_text(
         '[columns]\nage = "numeric"\nnote = "categorical"\n'
     )
-    arguments = ["--epsilon", "3", "--schema", "notes.toml", "--no-audit"]
+    arguments = ["--epsilon", "3", "--method", method, "--no-audit"]
+    if declared:
+        arguments += ["--schema", "notes.toml"]
     done = run("synthesize", "people.csv", *arguments, folder=folder)
     assert done.returncode == 2
     *_, error = done.stderr.strip().splitlines()
@@ -161,11 +183,43 @@ def test_a_column_that_cannot_be_imitated_is_one_sentence(folder, column, words)
     assert not (folder / "synthetic.csv").exists()
 
 
+def test_a_million_categories_are_one_sentence(folder):
+    """As many as there are people; quickly, because nobody should wait for a refusal."""
+    n = 1_000_000
+    frame = pd.DataFrame({"age": np.arange(n) % 70, "code": np.arange(n)})
+    frame["code"] = "x" + frame["code"].astype(str)
+    frame.to_parquet(folder / "codes.parquet")
+    done = run("synthesize", "codes.parquet", "--epsilon", "3", folder=folder)
+    assert done.returncode == 2
+    *_, error = done.stderr.strip().splitlines()
+    assert error.startswith("error: no value of the column 'code' is frequent enough")
+    assert not (folder / "synthetic.csv").exists()
+
+
+def test_an_empty_file_and_a_table_of_nothing_are_one_sentence(folder):
+    (folder / "empty.csv").write_text("")
+    (folder / "header.csv").write_text("age,ill\n")
+    (folder / "missing.csv").write_text("age,ill\n" + ",\n" * 300)
+    for name, words in (
+        ("empty.csv", "is empty"),
+        ("header.csv", "has 0 rows"),
+        ("missing.csv", "is empty or the budget is too small"),
+    ):
+        done = run("synthesize", name, "--epsilon", "3", "--no-audit", folder=folder)
+        assert done.returncode == 2
+        *_, error = done.stderr.strip().splitlines()
+        assert error.startswith("error: ")
+        assert words in error
+
+
 @pytest.mark.parametrize(
     ("rows", "arguments", "words"),
     [
+        (1, ["--no-audit"], "fewer than 100 rows"),
         (60, ["--no-audit"], "fewer than 100 rows"),
+        (60, ["--no-audit", "--method", "wgan"], "fewer than 100 rows"),
         (120, [], "too few to audit"),
+        (150, ["--no-audit", "--epsilon", "0.05", "--method", "wgan"], "budget"),
         (150, ["--no-audit", "--epsilon", "0.05"], "budget"),
     ],
 )

@@ -209,6 +209,11 @@ def divided(
     table = real.table
     if table.parts is not None:
         used = table.parts == DEFENDER
+        if not used.any():
+            raise InvalidInput(
+                f"the part column {real.part!r} of {real.name} calls nobody {DEFENDER!r}, so there is no record to make a synthetic table from; write {DEFENDER}, "
+                f"{RESERVED} or {AUXILIARY} into it, or leave out --part."
+            )
         others = {p: _people(table, table.parts == p) for p in (RESERVED, AUXILIARY)}
         too_few = others[RESERVED] < SMALLEST_PART * (1 if others[AUXILIARY] else 2)
     else:

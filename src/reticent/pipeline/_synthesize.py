@@ -1,5 +1,6 @@
 """Make a synthetic table for a stated risk: hold people out, calibrate, fit, sample, account, audit."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,6 +46,8 @@ __all__ = [
     "synthesize",
 ]
 
+# At 100 the belief of an attacker is bounded by 1 - 4e-44, which is no bound; and the exact accounting of so little noise takes minutes.
+MOST_EPSILON = 100
 ENDINGS = (".csv", ".csv.gz", ".parquet")
 Method = Literal["auto", "tree", "adaptive", "wgan"]
 
@@ -87,6 +90,14 @@ class SynthesisPlan:
     audit: HeldOutAudit | None = None
     seeded: bool = False
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        epsilon = self.risk.epsilon
+        if epsilon is not None and math.isfinite(epsilon) and epsilon > MOST_EPSILON:
+            raise InvalidInput(
+                f"epsilon must be at most {MOST_EPSILON}, got {epsilon:g}: far below that an attacker may become sure of everybody, so that nothing would be "
+                "guaranteed; ask for 3 or less, and for 10 at most if little is at stake."
+            )
 
     def generator(self) -> PrivateTable:
         """Return the recipe without the noise that the risk asks for."""

@@ -219,7 +219,7 @@ class PrivateTable(PlainTrainer):
             noise = calibrate(target, mechanism)
         except InvalidInput as error:
             raise InvalidInput(
-                f"{target.words} leaves nothing of a table with {len(table.schema.columns)} columns but noise; ask for less protection, or leave columns "
+                f"the limit that was asked for ({target.words}) leaves nothing of a table with {len(table.schema.columns)} columns but noise; ask for less protection, or leave columns "
                 "out with --drop."
             ) from error
         return replace(recipe, noise_multiplier=noise)
