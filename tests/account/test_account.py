@@ -244,7 +244,18 @@ def test_a_plan_states_what_its_noise_gives():
     ("make", "words"),
     [
         (lambda: Budget(epsilon=1.0, delta=0.0), "Gaussian noise has no pure epsilon"),
-        (lambda: Budget(epsilon=0.0, delta=1e-5), "epsilon must be positive, got 0.0"),
+        (
+            lambda: Budget(epsilon=0.0, delta=1e-5),
+            "epsilon must be positive and finite, got 0.0",
+        ),
+        (
+            lambda: Budget(epsilon=math.inf, delta=1e-5),
+            "epsilon must be positive and finite, got inf",
+        ),
+        (
+            lambda: Budget(epsilon=math.nan, delta=1e-5),
+            "epsilon must be positive and finite, got nan",
+        ),
         (lambda: MaxPosterior(belief=0.4, failure=1e-5), "without a release"),
         (lambda: ErrorRates(tpr=0.001, fpr=0.01), "guessing reaches 0.01"),
         (lambda: MaxAdvantage(advantage=1.5), "inside"),

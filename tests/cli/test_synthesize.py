@@ -1,6 +1,9 @@
 """`reticent synthesize` from the file to the file, and what it refuses."""
 
 import json
+import shlex
+import stat
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,8 +11,10 @@ import pytest
 from in_process import run
 
 from reticent import verify
+from reticent.pipeline import SynthesisPlan
 from reticent.product import load_synthetic
 from reticent.report import Dossier
+from reticent.train.wgan.noise import Source
 
 
 @pytest.fixture
@@ -31,6 +36,7 @@ def folder(tmp_path):
     (tmp_path / "schema.toml").write_text(
         '[columns]\nage = "numeric"\nsince = "date"\ncity = "categorical"\nsmokes = "boolean"\nill = "categorical"\n'
     )
+    (tmp_path / "partial.toml").write_text("[numbers]\nage = [0, 120]\n")
     return tmp_path
 
 
@@ -78,11 +84,51 @@ def test_a_generator_with_a_critic_is_a_method_like_the_others(folder):
     assert made.provenance.recipe.startswith("reticent.WassersteinGenerator(")
 
 
+def test_an_interrupted_training_goes_on(folder, monkeypatch):
+    """The same command again makes only the steps that are left, and ends in a table."""
+    recipe, release, released = SynthesisPlan.generator, Source.release, []
+    monkeypatch.setattr(SynthesisPlan, "generator", lambda plan: replace(recipe(plan), steps=70))  # fmt: skip
+
+    def interrupted(source, sums, allotment):
+        if len(released) == 60:
+            released.clear()
+            raise KeyboardInterrupt
+        released.append(sums)
+        return release(source, sums, allotment)
+
+    monkeypatch.setattr(Source, "release", interrupted)
+    command = ["synthesize", "people.csv", "--method", "wgan", "--drop", "who", "--schema", "schema.toml", "--epsilon", "8", "--out", "made.csv", "--no-audit"]  # fmt: skip
+    assert run(*command, folder=folder).returncode == 130
+    assert not (folder / "made.csv").exists()
+    left = folder / "made.csv.unfinished"
+    assert stat.S_IMODE(left.stat().st_mode) == 0o700
+    done = run(*command, folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert len(released) == 20
+    assert len(load_synthetic(folder / "made.csv")) > 500
+    assert not left.exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ([], "exactly one target"),
         (["--epsilon", "0"], "epsilon"),
+        (["--epsilon", "-1"], "epsilon must be positive"),
+        (["--epsilon", "nan"], "epsilon must be positive and finite"),
+        (["--epsilon", "inf"], "epsilon must be positive and finite"),
+        (["--epsilon", "1000"], "at most 100"),
+        (["--epsilon", "1e-9", "--drop", "who"], "but noise"),
+        (["--epsilon", "3", "--delta", "0"], "delta"),
+        (["--epsilon", "3", "--delta", "2"], "delta"),
+        (["--epsilon", "3", "--belief", "0.9"], "exactly one target"),
+        (["--belief", "0.5"], "even without a release"),
+        (["--advantage", "1e-7", "--drop", "who"], "leaves nothing of a table"),
+        (["--epsilon", "3", "--part", "city"], "calls nobody 'defender'"),
+        (["--epsilon", "3", "--unit", "nobody"], "no column 'nobody'"),
+        (["--epsilon", "3", "--domain", "none.toml"], "none.toml"),
+        (["--epsilon", "3", "--domain", "partial.toml", "--no-audit"], "does not declare the column 'since'"),
+        (["--epsilon", "3", "--out", "none/made.csv"], "cannot be written"),
         (["--epsilon", "3", "--unit", "who"], "--rows-per-person"),
         (["--epsilon", "3", "--method", "gan"], "not known"),
         (["--epsilon", "3", "--out", "made.xlsx"], "end it in .csv"),
@@ -114,15 +160,21 @@ BAD_COLUMNS = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("declared", [True, False], ids=["declared", "as it is"])
+@pytest.mark.parametrize("method", ["auto", "wgan"])
 @pytest.mark.parametrize(("column", "words"), BAD_COLUMNS.values(), ids=BAD_COLUMNS)
-def test_a_column_that_cannot_be_imitated_is_one_sentence(folder, column, words):
+def test_a_column_that_cannot_be_imitated_is_one_sentence(
+    folder, column, words, method, declared
+):
     n = 1_500
     frame = pd.DataFrame({"age": np.arange(n) % 70 + 18, "note": column(n)})
     frame.to_csv(folder / "people.csv", index=False)
     (folder / "notes.toml").write_text(
         '[columns]\nage = "numeric"\nnote = "categorical"\n'
     )
-    arguments = ["--epsilon", "3", "--schema", "notes.toml", "--no-audit"]
+    arguments = ["--epsilon", "3", "--method", method, "--no-audit"]
+    if declared:
+        arguments += ["--schema", "notes.toml"]
     done = run("synthesize", "people.csv", *arguments, folder=folder)
     assert done.returncode == 2
     *_, error = done.stderr.strip().splitlines()
@@ -131,11 +183,43 @@ def test_a_column_that_cannot_be_imitated_is_one_sentence(folder, column, words)
     assert not (folder / "synthetic.csv").exists()
 
 
+def test_a_million_categories_are_one_sentence(folder):
+    """As many as there are people; quickly, because nobody should wait for a refusal."""
+    n = 1_000_000
+    frame = pd.DataFrame({"age": np.arange(n) % 70, "code": np.arange(n)})
+    frame["code"] = "x" + frame["code"].astype(str)
+    frame.to_parquet(folder / "codes.parquet")
+    done = run("synthesize", "codes.parquet", "--epsilon", "3", folder=folder)
+    assert done.returncode == 2
+    *_, error = done.stderr.strip().splitlines()
+    assert error.startswith("error: no value of the column 'code' is frequent enough")
+    assert not (folder / "synthetic.csv").exists()
+
+
+def test_an_empty_file_and_a_table_of_nothing_are_one_sentence(folder):
+    (folder / "empty.csv").write_text("")
+    (folder / "header.csv").write_text("age,ill\n")
+    (folder / "missing.csv").write_text("age,ill\n" + ",\n" * 300)
+    for name, words in (
+        ("empty.csv", "is empty"),
+        ("header.csv", "has 0 rows"),
+        ("missing.csv", "is empty or the budget is too small"),
+    ):
+        done = run("synthesize", name, "--epsilon", "3", "--no-audit", folder=folder)
+        assert done.returncode == 2
+        *_, error = done.stderr.strip().splitlines()
+        assert error.startswith("error: ")
+        assert words in error
+
+
 @pytest.mark.parametrize(
     ("rows", "arguments", "words"),
     [
+        (1, ["--no-audit"], "fewer than 100 rows"),
         (60, ["--no-audit"], "fewer than 100 rows"),
+        (60, ["--no-audit", "--method", "wgan"], "fewer than 100 rows"),
         (120, [], "too few to audit"),
+        (150, ["--no-audit", "--epsilon", "0.05", "--method", "wgan"], "budget"),
         (150, ["--no-audit", "--epsilon", "0.05"], "budget"),
     ],
 )
@@ -178,3 +262,17 @@ def test_a_table_is_judged_by_people_who_were_held_out(folder, few_trees):
     assert not (folder / "judged" / ".unfinished").exists()
     about = verify(folder / "judged", folder / "synthetic.csv", table=folder / "small.csv")  # fmt: skip
     assert about.holds, about.sentence
+    # Audited again later, by the command that the report states: the owner's key finds the same people, and everything comes out the same.
+    assert dossier.repeat == "reticent audit small.csv --target ill --synthetic synthetic.csv --policy default --pool 8 --seed 0"  # fmt: skip
+    again = run(*shlex.split(dossier.repeat)[1:], "--workers", "1", "--out", "again", folder=folder)  # fmt: skip
+    assert again.returncode == done.returncode, again.stderr
+    later = Dossier.from_json((folder / "again" / "dossier.json").read_text())
+    assert later.decision == dossier.decision
+    assert later.evidence == dossier.evidence
+    assert "held_out_again" in [finding.name for finding in later.findings]
+    with (folder / "small.csv").open("a") as table:
+        table.write("30,True,yes\n")
+    changed = run(*shlex.split(dossier.repeat)[1:], folder=folder)
+    assert changed.returncode == 2
+    assert changed.stderr.startswith("error: the real table is not the one that")
+    assert len(changed.stderr.strip().splitlines()) == 1

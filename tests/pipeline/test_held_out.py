@@ -1,5 +1,7 @@
 """Who is held out, and what a synthetic table that was judged carries."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,12 +10,15 @@ from scipy.stats import binom
 import reticent
 from reticent.errors import InvalidInput
 from reticent.pipeline import (
+    GivenTables,
     HeldOutAudit,
     RealTable,
     Risk,
     SynthesisPlan,
     run_synthesis,
+    with_people_held_out,
 )
+from reticent.pipeline._coins import HeldOut
 from reticent.pipeline._held_out import divided
 from reticent.product import load_synthetic
 from reticent.run import Run, Store
@@ -133,3 +138,127 @@ def test_all_samples_of_a_fit_share_one_guarantee(tmp_path, monkeypatch):
         fitted.sample(3)
     with pytest.raises(InvalidInput, match="exactly one target"):
         reticent.Synthesizer().fit(frame)
+
+
+# --- a table that is audited again later ---
+
+
+def written(folder, monkeypatch, frame=None, *, seed=0, **how):
+    """Return the file of a table that was made with people held out, without the time of its audit."""
+    monkeypatch.setattr(HeldOutAudit, "judge", lambda *_, **__: None)
+    plan = SynthesisPlan(
+        risk=Risk(epsilon=3.0), audit=HeldOutAudit(share=0.3), seed=seed, **how
+    )
+    out = folder / "made.csv"
+    real = RealTable(frame=people(400) if frame is None else frame)
+    run_synthesis(real, plan, out=out, run=Run(seed=seed))
+    return out
+
+
+def side_file(out):
+    return out.with_name(f"{out.name}.provenance.json")
+
+
+def again(out, frame, **how):
+    return with_people_held_out(
+        GivenTables(synthetic=load_synthetic(out), real=frame, **how)
+    )
+
+
+def test_the_owner_finds_the_people_again_who_were_held_out(tmp_path, monkeypatch):
+    frame = people(400)
+    out = written(tmp_path, monkeypatch, seed=7)
+    used = used_of(frame, share=0.3, seed=7)
+    given = again(out, frame)
+    pd.testing.assert_frame_equal(given.real, frame[used])
+    pd.testing.assert_frame_equal(given.holdout, frame[~used])
+    assert [finding.name for finding in given.findings] == ["held_out_again"]
+    table = given.prepared(seed=0).table
+    assert [f.name for f in table.findings].count("held_out_again") == 1
+    # Whoever names people is believed as before.
+    others = people(60, np.random.default_rng(1))
+    assert again(out, frame, holdout=others).holdout is others
+    assert again(out, frame, part="part").holdout is None
+    # Of a table that was made from everybody nobody was held out.
+    everybody = tmp_path / "all.csv"
+    reticent.synthesize(frame, epsilon=3, audit=False, out=everybody)
+    assert again(everybody, frame).holdout is None
+
+
+def test_only_the_tables_that_were_sealed_are_divided_again(tmp_path, monkeypatch):
+    """A file that a stranger could have written says nothing about who was held out."""
+    frame = people(400)
+    out = written(tmp_path, monkeypatch)
+    changed = frame.copy()
+    changed.loc[3, "high"] += 1
+    for other in (changed, frame[:-1], frame[::-1], frame.assign(more=1)):
+        with pytest.raises(InvalidInput, match=r"not the one that the synthetic table was made from.*--holdout.*--part"):  # fmt: skip
+            again(out, other)
+    assert again(out, frame.assign(more=1), drop=["more"]).holdout is not None
+    side, rows = side_file(out), out.read_bytes()
+    stated = json.loads(side.read_text())
+    kept = side.read_text()
+    other = written(tmp_path, monkeypatch, seed=1)
+    of_other_seed = json.loads(side_file(other).read_text())["split"]
+    wrong_splits = [
+        {**stated["split"], "division": of_other_seed["division"]},
+        {**stated["split"], "share": "0.5"},
+        {**stated["split"], "share": "many"},
+        {name: words for name, words in stated["split"].items() if name != "seal"},
+        {"by": "held out"},
+        of_other_seed,  # a genuine seal, but that of another file
+    ]
+    out.write_bytes(rows)
+    for split in wrong_splits:
+        side.write_text(json.dumps({**stated, "split": split}))
+        with pytest.raises(InvalidInput, match="not as reticent synthesize wrote it"):
+            again(out, frame)
+    # The records themselves in the place of the table: without the seal everybody would be in it, and no attack could tell members from others.
+    side.write_text(kept)
+    assert again(out, frame).holdout is not None
+    frame.to_csv(out, index=False)
+    with pytest.raises(InvalidInput, match="not as reticent synthesize wrote it"):
+        again(out, frame)
+
+
+def test_without_the_owners_key_nobody_learns_who_was_held_out(tmp_path, monkeypatch):
+    frame = people(400)
+    out = written(tmp_path, monkeypatch)
+    monkeypatch.setenv("RETICENT_HOME", str(tmp_path / "elsewhere"))
+    with pytest.raises(InvalidInput, match=r"owner's key .* is not in .*elsewhere.*--holdout"):  # fmt: skip
+        again(out, frame)
+    assert not (tmp_path / "elsewhere").exists()
+    # Another owner's key throws other coins for the same name.
+    stated = json.loads(side_file(out).read_text())["split"]
+    division = HeldOut(share=0.3, name=stated["division"])
+    table = RealTable(frame=frame).table
+    by_other_key = division.members(table)
+    with pytest.raises(InvalidInput, match="another owner's key"):
+        again(out, frame)
+    monkeypatch.undo()
+    assert (division.members(table) != by_other_key).any()
+
+
+def test_the_files_that_are_released_are_the_same_whoever_was_held_out(tmp_path, monkeypatch):  # fmt: skip
+    """Everybody has a twin. Whichever twins are held out, the generator sees the same records; then both files have the same bytes, the seal included."""
+    half = people(300)
+    frame = pd.concat([half, half], ignore_index=True)
+    files = []
+    for first in (True, False):
+        is_first = np.arange(600) < 300
+        with monkeypatch.context() as patch:
+            patch.setattr(HeldOut, "members", lambda *_, side=is_first == first: side)
+            folder = tmp_path / str(first)
+            folder.mkdir()
+            out = written(folder, patch, frame, seeded=True)
+        files.append((out.read_bytes(), side_file(out).read_bytes()))
+    assert files[0] == files[1]
+    # With other coins as they are thrown, only the name of the division and the keyed seal of the new rows differ.
+    out = written(tmp_path, monkeypatch, frame, seed=0)
+    stated = json.loads(side_file(out).read_text())
+    other = json.loads(side_file(written(tmp_path, monkeypatch, frame, seed=1)).read_text())  # fmt: skip
+    for notes in (stated, other):
+        split = notes["split"]
+        assert split.pop("seal").startswith("hmac-sha256:")
+        assert len(split.pop("division")) == 32
+    assert stated == other

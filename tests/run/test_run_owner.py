@@ -5,13 +5,20 @@ import stat
 import pytest
 
 from reticent.errors import InvalidInput, OutputRefused
-from reticent.run import keyed, owner_folder
+from reticent.run import has_owner_key, keyed, owner_folder
 
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("RETICENT_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
+
+
+def test_asking_for_a_key_makes_none(home):
+    assert not has_owner_key()
+    assert not home.exists()
+    keyed("x", about="test")
+    assert has_owner_key()
 
 
 def test_a_key_is_made_once_and_closed_to_others(home):

@@ -23,6 +23,12 @@ def test_openmp_has_one_thread_inside_and_as_many_as_before_outside():
     assert openmp() == before
 
 
+def test_linear_algebra_has_one_thread_inside():
+    with one_thread("blas"):
+        pools = threadpool_info()
+    assert {p["num_threads"] for p in pools if p["user_api"] == "blas"} == {1}
+
+
 def test_libraries_are_looked_for_once_and_again_after_an_import():
     code = """
 import numpy

@@ -1,5 +1,6 @@
 """Limits on risk that a person can state, each of which determines an amount of noise."""
 
+import math
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -137,9 +138,9 @@ class Budget:
     delta: float
 
     def __post_init__(self) -> None:
-        if self.epsilon <= 0:
+        if not (self.epsilon > 0 and math.isfinite(self.epsilon)):
             raise InvalidInput(
-                f"epsilon must be positive, got {self.epsilon}: only infinite noise would give 0."
+                f"epsilon must be positive and finite, got {self.epsilon}: only infinite noise would give 0, and no noise at all infinity."
             )
         if self.delta == 0:
             raise InvalidInput(

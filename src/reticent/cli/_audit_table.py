@@ -20,6 +20,7 @@ from reticent.pipeline import (
     must_be_writable,
     run_audit,
     table_file_digest,
+    with_people_held_out,
 )
 from reticent.policy import read_policy
 from reticent.product import load_synthetic, product_digest
@@ -59,6 +60,7 @@ def run_on_table(options: AuditOptions) -> int:
         schema=schema,
         drop=options.subject.drop or (),
     )
+    given = with_people_held_out(given)
     if not given.has_others:
         sys.stderr.write(f"{NO_HOLDOUT}\n")
         return INCONCLUSIVE

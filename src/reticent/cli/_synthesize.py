@@ -15,6 +15,7 @@ from reticent.cli._options import SynthesizeOptions
 from reticent.data import MISSING, read_frame, read_schema
 from reticent.errors import InvalidInput
 from reticent.pipeline import (
+    SHADOWS,
     HeldOutAudit,
     Method,
     RealTable,
@@ -87,7 +88,8 @@ def _audit(options: SynthesizeOptions) -> HeldOutAudit:
             "target": f"target {subject.target}" if subject.target else "",
             "product": str(options.out),
         },
-        repeat=shlex.join(["reticent", *sys.argv[1:]]),
+        # Making the table again would be another table, and spend the budget a second time.
+        repeat=_audit_line(options) or "",
         table_digest=table_file_digest(subject.table),
     )
 
@@ -154,9 +156,9 @@ def _show(options: SynthesizeOptions, made: Synthesized) -> None:
 
 
 def _audit_line(options: SynthesizeOptions) -> str | None:
-    """Return the command that audits the table; None if nobody is left to compare with."""
+    """Return the command that audits the table, again if it was audited; None if nobody is left to compare with."""
     subject = options.subject
-    if subject.part is None:
+    if subject.part is None and not options.audit:
         return None
     words = ["reticent", "audit", str(subject.table)]
     columns = {
@@ -170,7 +172,12 @@ def _audit_line(options: SynthesizeOptions) -> str | None:
             words += [f"--{name}", str(value)]
     for column in subject.drop or ():
         words += ["--drop", column]
-    return shlex.join([*words, "--synthetic", str(options.out)])
+    words += ["--synthetic", str(options.out)]
+    if options.audit:
+        # As in the audit that follows the making.
+        words += ["--policy", options.policy, "--pool", str(SHADOWS)]
+        words += ["--seed", str(options.seed)]
+    return shlex.join(words)
 
 
 def _json(options: SynthesizeOptions, made: Synthesized) -> str:

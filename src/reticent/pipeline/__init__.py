@@ -10,10 +10,16 @@ from reticent.pipeline._bind import (
 from reticent.pipeline._canaries import OneRunAudit, audit_in_one_run
 from reticent.pipeline._case import divide, train_seed
 from reticent.pipeline._clean import CleanResult, clean
+from reticent.pipeline._coins import with_people_held_out
 from reticent.pipeline._compare import ComparePlan, compare, run_comparison
 from reticent.pipeline._defences import Candidate, candidates_of, defences_around
 from reticent.pipeline._derive import Derived, derive_again
-from reticent.pipeline._held_out import CHOOSING_SPENDS, HeldOutAudit, RealTable
+from reticent.pipeline._held_out import (
+    CHOOSING_SPENDS,
+    SHADOWS,
+    HeldOutAudit,
+    RealTable,
+)
 from reticent.pipeline._identify import WatchPlan, run_identification
 from reticent.pipeline._input import must_be_writable, table_of
 from reticent.pipeline._insider import LOOKS, plan_rounds
@@ -58,6 +64,7 @@ __all__ = [
     "CHOOSING_SPENDS",
     "LOOKS",
     "NO_HOLDOUT",
+    "SHADOWS",
     "SIZES",
     "AuditPlan",
     "AuditResult",
@@ -124,5 +131,6 @@ __all__ = [
     "training_to_watch",
     "verify",
     "watched_evidence",
+    "with_people_held_out",
     "workers_of",
 ]

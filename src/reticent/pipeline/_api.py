@@ -14,6 +14,7 @@ from reticent.data import Table
 from reticent.errors import InvalidInput
 from reticent.evidence import Measure
 from reticent.pipeline._audit import run_audit
+from reticent.pipeline._coins import with_people_held_out
 from reticent.pipeline._given import GivenProduct, GivenRecords, both_sides
 from reticent.pipeline._plan import AuditPlan, policy_of
 from reticent.pipeline._repeat import Name, call, shown
@@ -282,6 +283,7 @@ def _tables_plan(
     **settings: Any,
 ) -> tuple[Table, AuditPlan]:
     """Return the records of a synthetic table's audit, and its plan."""
+    given = with_people_held_out(given)
     prepared = given.prepared(seed=seed)
     plan = AuditPlan(
         trainer=prepared.generator(generator),

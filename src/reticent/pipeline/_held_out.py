@@ -21,13 +21,14 @@ from reticent.errors import InvalidInput
 from reticent.pipeline._api import _tables_plan
 from reticent.pipeline._audit import run_audit
 from reticent.pipeline._bind import bound_to_product
+from reticent.pipeline._coins import HeldOut
 from reticent.pipeline._tables import AUXILIARY, DEFENDER, RESERVED, GivenTables
 from reticent.policy import Policy, read_policy
 from reticent.product import SyntheticTable
 from reticent.report import Dossier
-from reticent.run import Run, keyed
+from reticent.run import Run
 
-__all__ = ["CHOOSING_SPENDS", "HeldOutAudit", "RealTable", "divided"]
+__all__ = ["CHOOSING_SPENDS", "SHADOWS", "HeldOutAudit", "RealTable", "divided"]
 
 # Half of them are judged and half tell what is common, so that a tenth of the people is on either side; more would cost the table more than the audit gains.
 USUAL_SHARE = 0.2
@@ -208,16 +209,18 @@ def divided(
     table = real.table
     if table.parts is not None:
         used = table.parts == DEFENDER
+        if not used.any():
+            raise InvalidInput(
+                f"the part column {real.part!r} of {real.name} calls nobody {DEFENDER!r}, so there is no record to make a synthetic table from; write {DEFENDER}, "
+                f"{RESERVED} or {AUXILIARY} into it, or leave out --part."
+            )
         others = {p: _people(table, table.parts == p) for p in (RESERVED, AUXILIARY)}
         too_few = others[RESERVED] < SMALLEST_PART * (1 if others[AUXILIARY] else 2)
     else:
         used = np.ones(len(table), dtype=np.bool_)
         if audit is None:
             return used
-        digest = keyed(f"{seed} {audit.share}", about="who is held out")
-        coins = np.random.default_rng(int(digest.rpartition(":")[2], 16))
-        units, place = np.unique(table.units, return_inverse=True)
-        used = (coins.random(len(units)) >= audit.share)[place]
+        used = HeldOut.by_seed(audit.share, seed=seed).members(table)
         too_few = _people(table, ~used) < 2 * SMALLEST_PART
     if audit is not None and too_few:
         raise InvalidInput(

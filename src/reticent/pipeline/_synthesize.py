@@ -1,5 +1,6 @@
 """Make a synthetic table for a stated risk: hold people out, calibrate, fit, sample, account, audit."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from reticent.account import Guarantee
 from reticent.data import ColumnKind, Schema, Table, as_frame
 from reticent.errors import InvalidInput, OutputRefused, ReticentError
+from reticent.pipeline._coins import HELD_OUT, HeldOut, Seal
 from reticent.pipeline._held_out import HeldOutAudit, RealTable, divided
 from reticent.pipeline._input import must_be_writable
 from reticent.pipeline._risk import Risk
@@ -44,6 +46,8 @@ __all__ = [
     "synthesize",
 ]
 
+# At 100 the belief of an attacker is bounded by 1 - 4e-44, which is no bound; and the exact accounting of so little noise takes minutes.
+MOST_EPSILON = 100
 ENDINGS = (".csv", ".csv.gz", ".parquet")
 Method = Literal["auto", "tree", "adaptive", "wgan"]
 
@@ -87,6 +91,14 @@ class SynthesisPlan:
     seeded: bool = False
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        epsilon = self.risk.epsilon
+        if epsilon is not None and math.isfinite(epsilon) and epsilon > MOST_EPSILON:
+            raise InvalidInput(
+                f"epsilon must be at most {MOST_EPSILON}, got {epsilon:g}: far below that an attacker may become sure of everybody, so that nothing would be "
+                "guaranteed; ask for 3 or less, and for 10 at most if little is at stake."
+            )
+
     def generator(self) -> PrivateTable:
         """Return the recipe without the noise that the risk asks for."""
         if self.method == "wgan":
@@ -123,12 +135,15 @@ class Synthesized:
         The risk that was asked for, in words.
     dossier : Dossier or None
         What an audit found about the table, and its verdict; None if everybody was used and nobody is left to compare with.
+    seal : Seal or None
+        By which the owner finds the people again who were held out; None if nobody was.
     """
 
     table: SyntheticTable
     guarantee: Guarantee
     target: str
     dossier: Dossier | None = None
+    seal: Seal | None = None
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -143,7 +158,8 @@ class Synthesized:
         OutputRefused
             If it cannot be written.
         """
-        write_synthetic(self.table, Path(file))
+        split_of = None if self.seal is None else self.seal.split
+        write_synthetic(self.table, Path(file), split_of=split_of)
         return Path(file)
 
     def __str__(self) -> str:
@@ -174,6 +190,8 @@ class FittedTable:
         Where its tables come from.
     real : RealTable
         For the types of its columns.
+    seal : Seal or None
+        By which the owner finds the people again who were held out; None if nobody was.
     """
 
     model: TableModel
@@ -181,6 +199,7 @@ class FittedTable:
     target: str
     provenance: Provenance
     real: RealTable
+    seal: Seal | None = None
 
     def sample(self, rows: int | None = None, *, seed: int = 0) -> pd.DataFrame:
         """Return new rows as a frame; see :meth:`drawn`."""
@@ -199,7 +218,9 @@ class FittedTable:
         frame, warnings = self.model.sample(rows, seed=seed)
         frame = _in_types_of(frame, self.real.table.schema, self.real.frame)
         made = SyntheticTable(frame, provenance=self.provenance, warnings=warnings)
-        return Synthesized(table=made, guarantee=self.guarantee, target=self.target)
+        return Synthesized(
+            table=made, guarantee=self.guarantee, target=self.target, seal=self.seal
+        )
 
 
 def synthesize(
@@ -380,12 +401,17 @@ def fit_table(
     recipe = recipe.keeping(target, records, delta=terms.delta, relation=terms.relation)
     model = recipe.fit(records, run=replace(run, seed=plan.seed))
     guarantee = recipe.guarantee_on(records, terms)
-    split = {"by": "everything"}
+    split, seal = {"by": "everything"}, None
     if table.parts is not None:
         split = {"by": "part"}
     elif plan.audit is not None:
-        split = {"by": "held out", "share": f"{plan.audit.share:g}"}
-        share = f"that about {100 * plan.audit.share:g} % of the people were held out for an audit, by secret coins"
+        split = {"by": HELD_OUT}
+        held_out = HeldOut.by_seed(plan.audit.share, seed=plan.seed)
+        seal = Seal(held_out=held_out, fingerprint=table.fingerprint)
+        share = (
+            f"that about {100 * plan.audit.share:g} % of the people were held out for an audit, by secret coins, and a keyed digest by which the owner finds "
+            "them again"
+        )
         guarantee = replace(guarantee, public=(*guarantee.public, share))
     return FittedTable(
         model=model,
@@ -400,6 +426,7 @@ def fit_table(
             guarantee=guarantee,
         ),
         real=real,
+        seal=seal,
     )
 
 

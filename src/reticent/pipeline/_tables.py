@@ -179,6 +179,8 @@ class GivenTables:
         What its columns hold.
     drop : sequence of str
         Columns that are left out.
+    findings : tuple of Finding
+        What is to be said about where they come from.
     """
 
     synthetic: SyntheticTable
@@ -191,6 +193,7 @@ class GivenTables:
     part: str | None = None
     schema: Schema | None = None
     drop: Sequence[str] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def has_others(self) -> bool:
@@ -251,7 +254,11 @@ class GivenTables:
         alike = in_columns_of(
             released[shared], table.features, table.schema, not_judged=extra
         )
-        findings = [*alike.findings, *_missing(missing, self.target)]
+        findings = [
+            *self.findings,
+            *alike.findings,
+            *_missing(missing, self.target),
+        ]
         table, about_auxiliary = _with_auxiliary(table, seed=seed)
         table = replace(table, findings=(*table.findings, *findings, *about_auxiliary))
         return TablesAudit(

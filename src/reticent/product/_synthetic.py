@@ -1,7 +1,7 @@
 """A synthetic table: rows that nobody has, made to stand for those of people."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -44,6 +44,8 @@ class SyntheticTable:
         What users should know about how it was made.
     critic : callable or None
         What its generator was trained against, if it is at hand: from a data frame of records to one number each, larger meaning more real.
+    file_digest : str
+        SHA-256 of the file that it was read from; empty if it was not read from one.
 
     Raises
     ------
@@ -61,6 +63,7 @@ class SyntheticTable:
     provenance: Provenance = field(default_factory=Provenance)
     warnings: tuple[str, ...] = ()
     critic: Callable[[pd.DataFrame], Any] | None = None
+    file_digest: str = ""
 
     quantity: ClassVar[bool] = False
     learned: ClassVar[tuple[str, ...]] = ()
@@ -153,11 +156,16 @@ def load_synthetic(path: Path | str) -> SyntheticTable:
     file = path / SYNTHETIC_FILE if path.is_dir() else path
     frame, _ = read_frame(file, missing=MISSING)
     beside = file.parent / PROVENANCE_FILE if path.is_dir() else _side_file(file)
-    table = SyntheticTable(frame)
+    table = SyntheticTable(frame, file_digest=_digest(file))
     return replace(table, provenance=read_notes(beside).provenance)
 
 
-def write_synthetic(table: SyntheticTable, file: Path) -> None:
+def write_synthetic(
+    table: SyntheticTable,
+    file: Path,
+    *,
+    split_of: Callable[[str], Mapping[str, str]] | None = None,
+) -> None:
     """Write a synthetic table to a CSV or Parquet file, and its provenance with the guarantee to a file beside it.
 
     Parameters
@@ -166,6 +174,8 @@ def write_synthetic(table: SyntheticTable, file: Path) -> None:
         The table.
     file : Path
         Named ``.csv``, ``.csv.gz`` or ``.parquet``; the other file has ``.provenance.json`` behind that name.
+    split_of : callable, optional
+        From the SHA-256 of the file to what is said of how the real table was divided, if that is to be tied to the file.
 
     Raises
     ------
@@ -181,7 +191,15 @@ def write_synthetic(table: SyntheticTable, file: Path) -> None:
         raise OutputRefused(
             f"the synthetic table cannot be written to {file} ({error.strerror or error}); choose another place."
         ) from error
-    write_notes_file(_side_file(file), Notes(provenance=table.provenance))
+    provenance = table.provenance
+    if split_of is not None:
+        provenance = replace(provenance, split=split_of(_digest(file)))
+    write_notes_file(_side_file(file), Notes(provenance=provenance))
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _side_file(file: Path) -> Path:

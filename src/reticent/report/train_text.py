@@ -122,11 +122,10 @@ def print_synthesis(summary: SynthesisSummary, console: Console) -> None:
             "The guarantee covers the file alone. Choosing among several synthetic tables by how well they fit the records spends privacy that it does not count."
         )
     console.print(Text(f"  Synthetic table: {summary.file}"), soft_wrap=True)
-    if summary.dossier is not None:
-        return
     if summary.audit is not None:
-        console.print(Text(f"  Put it to the test: {summary.audit}"), soft_wrap=True)
-    else:
+        words = "Put it to the test" if summary.dossier is None else "Audit it again"
+        console.print(Text(f"  {words}: {summary.audit}"), soft_wrap=True)
+    elif summary.dossier is None:
         say(
             "All rows were used, so nobody is left to compare with: how useful the table is, and whether attacks find anything in it, cannot be told with these records."
         )

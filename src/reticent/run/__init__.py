@@ -7,7 +7,7 @@ from reticent.run._codec import pack, unpack
 from reticent.run._content import Content, environment
 from reticent.run._effort import Effort
 from reticent.run._own import named_by_user
-from reticent.run._owner import KEYED, keyed, owner_folder
+from reticent.run._owner import KEYED, has_owner_key, keyed, owner_folder
 from reticent.run._processes import Processes
 from reticent.run._random import seed_for, stream
 from reticent.run._read import read_text
@@ -36,6 +36,7 @@ __all__ = [
     "content_of",
     "content_of_fields",
     "environment",
+    "has_owner_key",
     "keyed",
     "named_by_user",
     "now",

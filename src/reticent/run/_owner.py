@@ -15,7 +15,7 @@ from pathlib import Path
 
 from reticent.errors import InvalidInput, OutputRefused
 
-__all__ = ["KEYED", "keyed", "owner_folder"]
+__all__ = ["KEYED", "has_owner_key", "keyed", "owner_folder"]
 
 HOME = "RETICENT_HOME"
 KEY_FILE = "key"
@@ -42,6 +42,11 @@ def keyed(content: str, *, about: str) -> str:
     """
     message = f"{about}\0{content}".encode()
     return KEYED + hmac.new(_owner_key(), message, hashlib.sha256).hexdigest()
+
+
+def has_owner_key() -> bool:
+    """Return whether there is a key already; a new one would recognise nothing."""
+    return (owner_folder() / KEY_FILE).exists()
 
 
 def owner_folder() -> Path:

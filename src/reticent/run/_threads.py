@@ -3,17 +3,25 @@
 import sys
 from contextlib import AbstractContextManager
 from functools import lru_cache
+from typing import Literal
 
 from threadpoolctl import ThreadpoolController
 
 __all__ = ["one_thread", "thread_pools"]
 
 
-def one_thread() -> AbstractContextManager[object]:
-    """Return a context in which OpenMP code runs on one core.
+def one_thread(
+    of: Literal["openmp", "blas"] = "openmp",
+) -> AbstractContextManager[object]:
+    """Return a context in which OpenMP code, or linear algebra, runs on one core.
 
     Gradient boosting on about ten thousand rows gains little from a second thread when a core
-    is free, and loses a factor of eight when none is.
+    is free, and loses a factor of eight when none is; products of matrices with some hundred rows lose a factor of ten.
+
+    Parameters
+    ----------
+    of : str
+        ``"openmp"`` or ``"blas"``.
 
     Examples
     --------
@@ -21,7 +29,7 @@ def one_thread() -> AbstractContextManager[object]:
     ...     pass
     """
     context: AbstractContextManager[object] = thread_pools().limit(
-        limits=1, user_api="openmp"
+        limits=1, user_api=of
     )
     return context
 

@@ -374,7 +374,7 @@ def _declared_numbers(path: Path, pair: Any, values: "pd.Series[Any]") -> Column
         fits = False
     if not fits:
         raise InvalidInput(
-            f"the domain {path} declares {pair!r} for the column {name!r}, but looking at its values would void the guarantee; write its lowest "
+            f"the domain {path} {_declares(pair)} the column {name!r}, but looking at its values would void the guarantee; write its lowest "
             "and highest value under [numbers], such as [0, 100]."
         )
     present = values.dropna().to_numpy(dtype=np.float64)
@@ -388,7 +388,12 @@ def _declared_numbers(path: Path, pair: Any, values: "pd.Series[Any]") -> Column
 def _declared_categories(path: Path, name: str, known: Any) -> Column:
     if not isinstance(known, list) or not known:
         raise InvalidInput(
-            f"the domain {path} declares {known!r} for the column {name!r}, but looking at its values would void the guarantee; list its names "
+            f"the domain {path} {_declares(known)} the column {name!r}, but looking at its values would void the guarantee; list its names "
             'under [categories], such as ["no", "yes"].'
         )
     return Categories(name=name, values=tuple(sorted({str(value) for value in known})))
+
+
+def _declares(what: Any) -> str:
+    """Return what a domain says of a column that cannot be used, in words."""
+    return "does not declare" if what is None else f"declares {what!r} for"

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.run import Content, Run, content_of, stream
+from reticent.run import Content, Run, content_of, pack, stream
 from reticent.train.private.exact import choice_by_weight
 from reticent.train.private.noise import secure_generator
 
@@ -89,13 +89,17 @@ class Journal(Noise):
     depends : Content
         What the fit depends on: table, recipe and seed.
     steps : int
-        Most answers that there are, for the progress.
+        Most noisy counts and choices that there are, for the progress.
+    repeats : bool
+        Whether the source draws the same again, as seeded noise does. Counts and choices are then drawn again and not read, so that the source stands where it stood
+        before the interruption.
     """
 
     source: Noise
     run: Run
     depends: Content
     steps: int
+    repeats: bool = False
     _hashes: list[str] = field(default_factory=list)  # one for each answer so far
 
     def on_counts(
@@ -103,7 +107,7 @@ class Journal(Noise):
     ) -> NDArray[np.float64]:
         """Return noisy counts, drawn now or before the interruption."""
         question = content_of("counts", list(counts.shape), deviation)
-        noisy: NDArray[np.float64] = self._kept(
+        noisy: NDArray[np.float64] = self._answered(
             NDArray[np.float64],
             lambda: self.source.on_counts(counts, deviation),
             question,
@@ -113,18 +117,46 @@ class Journal(Noise):
     def choose(self, scores: NDArray[np.float64], epsilon: float) -> int:
         """Return a choice, made now or before the interruption."""
         question = content_of("choice", len(scores), epsilon)
-        return self._kept(int, lambda: self.source.choose(scores, epsilon), question)  # fmt: skip
+        return self._answered(int, lambda: self.source.choose(scores, epsilon), question)  # fmt: skip
 
-    def _kept(self, kind: Any, make: Callable[[], Answer], question: Content) -> Answer:
-        number = len(self._hashes)
-        before = content_of(self._hashes[-1] if self._hashes else "first")
+    def keep(self, kind: Any, make: Callable[[], Answer], question: Content) -> Answer:
+        """Return a noisy answer of any type, made now or before the interruption.
+
+        Parameters
+        ----------
+        kind : type
+            Type of the answer, by which it is read; see :func:`reticent.run.unpack`.
+        make : callable
+            Asks the records, and draws the noise.
+        question : Content
+            What is asked, beside all that the answers before this one decide.
+        """
         answer: Answer = self.run.keep(
-            f"noisy answers/{number}",
+            f"noisy answers/{len(self._hashes)}",
             kind,
             make,
-            depends=self.depends + before + question,
+            depends=self.depends + self._before + question,
         )
-        text = f"{before.digest} {np.asarray(answer).tobytes().hex()}"
-        self._hashes.append(hashlib.sha256(text.encode()).hexdigest())
-        self.run.tell("counting with noise", min(number + 1, self.steps), self.steps)
+        self._note(answer)
+        return answer
+
+    @property
+    def _before(self) -> Content:
+        """All answers before the next one."""
+        return content_of(self._hashes[-1] if self._hashes else "first")
+
+    def _note(self, answer: object) -> None:
+        digest = hashlib.sha256(self._before.digest.encode() + pack(answer))
+        self._hashes.append(digest.hexdigest())
+
+    def _answered(
+        self, kind: Any, make: Callable[[], Answer], question: Content
+    ) -> Answer:
+        if self.repeats:
+            answer = make()
+            self._note(answer)
+        else:
+            answer = self.keep(kind, make, question)
+        done = min(len(self._hashes), self.steps)
+        self.run.tell("counting with noise", done, self.steps)
         return answer

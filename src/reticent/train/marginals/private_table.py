@@ -219,7 +219,7 @@ class PrivateTable(PlainTrainer):
             noise = calibrate(target, mechanism)
         except InvalidInput as error:
             raise InvalidInput(
-                f"{target.words} leaves nothing of a table with {len(table.schema.columns)} columns but noise; ask for less protection, or leave columns "
+                f"the limit that was asked for ({target.words}) leaves nothing of a table with {len(table.schema.columns)} columns but noise; ask for less protection, or leave columns "
                 "out with --drop."
             ) from error
         return replace(recipe, noise_multiplier=noise)
@@ -318,7 +318,7 @@ class PrivateTable(PlainTrainer):
                 "rows of each are used at most, which the noise then covers."
             )
 
-    def noise_of(self, table: Table, run: Run) -> Noise:
+    def noise_of(self, table: Table, run: Run) -> Journal:
         """Return the noise on counts and choices, whose answers are kept so that none is drawn twice."""
         source = Noise.secret() if self.noise == "secret" else Noise.seeded(run.seed)
         # What is drawn from the model later, and what is kept of it, does not change what is asked.
@@ -329,6 +329,7 @@ class PrivateTable(PlainTrainer):
             run=run,
             depends=asked.content() + content_of(table.fingerprint, run.seed),
             steps=self.budget(table).answers,
+            repeats=self.noise == "seeded",
         )
 
     def cells_of(self, table: Table, noise: Noise) -> Cells:

@@ -72,7 +72,7 @@ class CriticBudget:
 
     @property
     def answers(self) -> int:
-        """Most noisy answers that are kept on the way; sums of gradients are not."""
+        """Most noisy counts that are kept on the way, for the progress; sums of gradients are counted apart."""
         return self.looks + self.columns
 
     @property

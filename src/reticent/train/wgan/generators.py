@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Adam", "GeneratorNetwork", "generator_of"]
+__all__ = ["Adam", "GeneratorNetwork", "Moments", "generator_of"]
 
 Array = NDArray[np.float64]
 
@@ -123,6 +123,23 @@ def generator_of(
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Moments:
+    """What Adam remembers of the steps before.
+
+    Parameters
+    ----------
+    steps : int
+        How many there were.
+    means, squares : tuple of array
+        Decaying means of gradients and of their squares; empty before the first step.
+    """
+
+    steps: int = 0
+    means: tuple[Array, ...] = ()
+    squares: tuple[Array, ...] = ()
+
+
 @dataclass
 class Adam:
     """The optimiser Adam [1]_, upwards: it follows a gradient that is to be made larger.
@@ -133,6 +150,8 @@ class Adam:
         Learning rate.
     first, second : float
         Decay of the means of gradients and of their squares.
+    moments : Moments
+        What is remembered of earlier steps.
 
     References
     ----------
@@ -142,29 +161,30 @@ class Adam:
     rate: float
     first: float = 0.5
     second: float = 0.9
-    _means: list[Array] = field(default_factory=list)
-    _squares: list[Array] = field(default_factory=list)
-    _steps: int = 0
+    moments: Moments = field(default_factory=Moments)
 
     def moved(
         self, parameters: Sequence[Array], gradient: Sequence[Array]
     ) -> list[Array]:
         """Return parameters after one step."""
-        if not self._means:
-            self._means = [np.zeros_like(p) for p in parameters]
-            self._squares = [np.zeros_like(p) for p in parameters]
-        self._steps += 1
-        warm_first = 1 - self.first**self._steps
-        warm_second = 1 - self.second**self._steps
-        moved = []
-        for place, (parameter, slope) in enumerate(
-            zip(parameters, gradient, strict=True)
+        zeros = tuple(np.zeros_like(p) for p in parameters)
+        before = self.moments
+        steps = before.steps + 1
+        warm_first = 1 - self.first**steps
+        warm_second = 1 - self.second**steps
+        moved, means, squares = [], [], []
+        for parameter, slope, old_mean, old_square in zip(
+            parameters,
+            gradient,
+            before.means or zeros,
+            before.squares or zeros,
+            strict=True,
         ):
-            mean, square = self._means[place], self._squares[place]
-            mean *= self.first
-            mean += (1 - self.first) * slope
-            square *= self.second
-            square += (1 - self.second) * slope**2
+            mean = self.first * old_mean + (1 - self.first) * slope
+            square = self.second * old_square + (1 - self.second) * slope**2
             step = (mean / warm_first) / (np.sqrt(square / warm_second) + 1e-8)
             moved.append(parameter + self.rate * step)
+            means.append(mean)
+            squares.append(square)
+        self.moments = Moments(steps=steps, means=tuple(means), squares=tuple(squares))
         return moved

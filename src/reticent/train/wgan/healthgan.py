@@ -22,7 +22,7 @@ from reticent.train.wgan.coding import coding_of, interval_coding_of
 from reticent.train.wgan.critics import Critic, Sums, values_and_factors
 from reticent.train.wgan.modes import ThesisMode
 from reticent.train.wgan.penalty import penalty_factors
-from reticent.train.wgan.training import Ask, Settings, train_critic_and_generator
+from reticent.train.wgan.training import Ask, Game, Settings
 
 __all__ = ["HealthGAN"]
 
@@ -127,7 +127,8 @@ class HealthGAN(PlainTrainer):
         mode = ThesisMode(penalty_at="data")
         rng = stream(seed, "training of a critic without noise")
         asks = self._asks(coding.code(codes), mode.strength, rng)
-        trained = train_critic_and_generator(coding, mode, settings, asks, rng)
+        game = Game(coding=coding, mode=mode, settings=settings)
+        trained = game.trained(game.played(game.opening(rng), asks, rng))
         rows = len(table) if self.rows is None else self.rows
         made = coding.decode(trained.rows(rows, rng), False, rng)
         names = [column.name for column in columns]

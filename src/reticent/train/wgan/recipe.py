@@ -15,6 +15,7 @@ from reticent.train.marginals.domain import lists, looks
 from reticent.train.marginals.histograms import noisy_histograms
 from reticent.train.marginals.private_table import PrivateTable, size_class
 from reticent.train.wgan.budget import CriticBudget
+from reticent.train.wgan.checkpoints import trained_in_chunks
 from reticent.train.wgan.coding import coding_of
 from reticent.train.wgan.fitted import FittedGenerator
 from reticent.train.wgan.modes import (
@@ -25,12 +26,7 @@ from reticent.train.wgan.modes import (
     ThesisMode,
 )
 from reticent.train.wgan.noise import Source
-from reticent.train.wgan.training import (
-    Settings,
-    Trained,
-    private_asks,
-    train_critic_and_generator,
-)
+from reticent.train.wgan.training import Game, Settings, Trained, private_asks
 
 __all__ = ["MODES", "WassersteinGenerator"]
 
@@ -190,15 +186,15 @@ class WassersteinGenerator(PrivateTable):
     def fit(self, table: Table, *, run: Run) -> FittedGenerator:
         """Spend the whole budget on a table; return a model from which any number of rows may be drawn.
 
-        A training that is interrupted begins anew: nobody has seen what it learned, so that its noise is not paid for. The histograms are
-        kept, and not asked for again.
+        A fit that is interrupted goes on: histograms and finished chunks of steps are kept and not asked for again. The chunk under way is lost; nobody has
+        seen what it learned, so that its noise is not paid for.
 
         Parameters
         ----------
         table : Table
             The records; only their features are used.
         run : Run
-            Where noisy histograms are kept, and who is told of progress; its seed is that of weights and fakes, and of the noise only if the
+            Where noisy histograms and chunks are kept, and who is told of progress; its seed is that of weights and fakes, and of the noise only if the
             recipe says so.
 
         Raises
@@ -232,8 +228,14 @@ class WassersteinGenerator(PrivateTable):
             rng = stream(run.seed, f"weights and fakes of training {number}")
             mode = self.bounding
             schedule = _told(_schedule(budget, expected), self.steps, run)
-            asks = private_asks(coded, coding.region, mode, source, schedule)
-            trained = train_critic_and_generator(coding, mode, Settings(), asks, rng)
+            trained = trained_in_chunks(
+                Game(coding=coding, mode=mode, settings=Settings()),
+                private_asks(coded, coding.region, mode, source, schedule),
+                self.steps,
+                rng=rng,
+                source=source,
+                journal=noise,
+            )
             # Judged by the noisy histograms, which are paid for: choosing costs nothing more, and no record is looked at.
             far = coding.distances(trained.rows(JUDGED, judge))
             score = float(np.mean(far)) if target is None else far[target]

@@ -1,6 +1,6 @@
 """The two-player training: the critic asks the data for one noisy sum per step, the generator only asks the critic."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,13 +9,18 @@ from numpy.typing import NDArray
 from reticent.errors import InvalidInput
 from reticent.train.wgan.coding import Coding
 from reticent.train.wgan.critics import Critic, Sums, critic_of, values_and_factors
-from reticent.train.wgan.generators import Adam, GeneratorNetwork, generator_of
+from reticent.train.wgan.generators import (
+    Adam,
+    GeneratorNetwork,
+    Moments,
+    generator_of,
+)
 from reticent.train.wgan.modes import Mode, Step
 from reticent.train.wgan.noise import Source
 from reticent.train.wgan.penalty import penalty_of
 from reticent.train.wgan.regions import Region
 
-__all__ = ["Settings", "Trained", "private_asks", "train_critic_and_generator"]
+__all__ = ["Ask", "Game", "Players", "Settings", "Trained", "private_asks"]
 
 Array = NDArray[np.float64]
 
@@ -88,14 +93,33 @@ class Trained:
 Ask = Callable[[Critic, Array, Sums], Sums]
 
 
-def train_critic_and_generator(
-    coding: Coding,
-    mode: Mode,
-    settings: Settings,
-    asks: Iterator[Ask],
-    rng: np.random.Generator,
-) -> Trained:
-    """Train a critic and a generator against each other.
+@dataclass(frozen=True, kw_only=True)
+class Players:
+    """Both networks after some steps, and all else that the next step begins with, in plain arrays that can be kept.
+
+    Parameters
+    ----------
+    step : int
+        Steps of the critic that were made.
+    critic, generator : tuple of array
+        Their parameters.
+    averaged : tuple of array
+        Mean of the generator's parameters over the last steps.
+    critic_moments, generator_moments : Moments
+        What their optimisers remember.
+    """
+
+    step: int
+    critic: tuple[Array, ...]
+    generator: tuple[Array, ...]
+    averaged: tuple[Array, ...]
+    critic_moments: Moments
+    generator_moments: Moments
+
+
+@dataclass(frozen=True, kw_only=True)
+class Game:
+    """The rules by which a critic and a generator are trained against each other.
 
     Parameters
     ----------
@@ -105,53 +129,128 @@ def train_critic_and_generator(
         The critic's activation, penalty and projection.
     settings : Settings
         Sizes and rates.
-    asks : iterator of callable
-        One per step of the critic: how the data are asked. All that this function learns of them goes through these calls.
-    rng : numpy.random.Generator
-        Of initial weights, fakes and penalties, which protect nobody.
-
-    Raises
-    ------
-    InvalidInput
-        If the weights grow beyond all bounds.
     """
-    region, middle = coding.region, coding.middle
-    width = len(middle)
-    critic = critic_of((width, *settings.critic, 1), mode.activation, rng)
-    widths = (settings.latent, *settings.generator, width)
-    generator = generator_of(widths, coding.groups, rng)
-    averaged = list(generator.parameters)
-    critic_adam = Adam(settings.critic_rate, settings.momentum)
-    generator_adam = Adam(settings.generator_rate, settings.momentum)
-    for number, ask in enumerate(asks, start=1):
-        fakes = generator.rows(settings.draws(settings.fakes, rng))[0] - middle
+
+    coding: Coding
+    mode: Mode
+    settings: Settings
+
+    def opening(self, rng: np.random.Generator) -> Players:
+        """Return networks with random weights."""
+        width = len(self.coding.middle)
+        settings = self.settings
+        critic = critic_of((width, *settings.critic, 1), self.mode.activation, rng)
+        widths = (settings.latent, *settings.generator, width)
+        generator = generator_of(widths, self.coding.groups, rng)
+        return Players(
+            step=0,
+            critic=critic.parameters,
+            generator=generator.parameters,
+            averaged=generator.parameters,
+            critic_moments=Moments(),
+            generator_moments=Moments(),
+        )
+
+    def played(
+        self, players: Players, asks: Iterable[Ask], rng: np.random.Generator
+    ) -> Players:
+        """Return the networks after further steps.
+
+        Parameters
+        ----------
+        players : Players
+            The networks before them.
+        asks : iterable of callable
+            One per step of the critic: how the data are asked. All that this function learns of them goes through these calls.
+        rng : numpy.random.Generator
+            Of fakes and penalties, which protect nobody.
+
+        Raises
+        ------
+        InvalidInput
+            If the weights grow beyond all bounds.
+        """
+        settings, mode = self.settings, self.mode
+        critic, generator = self._critic(players.critic), self._generator(players.generator)  # fmt: skip
+        averaged = players.averaged
+        critic_adam = Adam(settings.critic_rate, settings.momentum, moments=players.critic_moments)  # fmt: skip
+        generator_adam = Adam(settings.generator_rate, settings.momentum, moments=players.generator_moments)  # fmt: skip
+        number = players.step
+        for number, ask in enumerate(asks, start=players.step + 1):
+            ascent = self._ascent(critic, generator, ask, rng)
+            moved = critic_adam.moved(critic.parameters, ascent)
+            critic = mode.settled(critic.with_parameters(moved))
+            if not all(np.isfinite(p).all() for p in critic.parameters):
+                raise InvalidInput(
+                    "the weights of the critic grew beyond all bounds, so nothing was learned; use a smaller critic_rate, or the Lipschitz mode."
+                )
+            if number % settings.critic_steps == 0:
+                generator = _improved(generator, critic, generator_adam, settings, rng)
+                # The mean begins with the weights themselves, and gets longer.
+                keep = min(
+                    settings.averaging, 1 - 1 / (number // settings.critic_steps)
+                )
+                averaged = tuple(
+                    keep * mean + (1 - keep) * parameter
+                    for mean, parameter in zip(
+                        averaged, generator.parameters, strict=True
+                    )
+                )
+        return Players(
+            step=number,
+            critic=critic.parameters,
+            generator=generator.parameters,
+            averaged=averaged,
+            critic_moments=critic_adam.moments,
+            generator_moments=generator_adam.moments,
+        )
+
+    def trained(self, players: Players) -> Trained:
+        """Return what a training leaves that ends here."""
+        return Trained(
+            generator=self._generator(players.averaged),
+            critic=self._critic(players.critic),
+            settings=self.settings,
+        )
+
+    def _critic(self, parameters: tuple[Array, ...]) -> Critic:
+        layers = len(self.settings.critic) + 1
+        return Critic(
+            weights=parameters[:layers],
+            biases=parameters[layers:],
+            activation=self.mode.activation,
+        )
+
+    def _generator(self, parameters: tuple[Array, ...]) -> GeneratorNetwork:
+        layers = len(self.settings.generator) + 1
+        return GeneratorNetwork(
+            weights=parameters[:layers],
+            biases=parameters[layers:],
+            groups=self.coding.groups,
+        )
+
+    def _ascent(
+        self,
+        critic: Critic,
+        generator: GeneratorNetwork,
+        ask: Ask,
+        rng: np.random.Generator,
+    ) -> list[Array]:
+        """Return the direction of the critic's next step: real against fake, minus the penalty."""
+        settings = self.settings
+        latent = settings.draws(settings.fakes, rng)
+        fakes = generator.rows(latent)[0] - self.coding.middle
         _, at_fakes = values_and_factors(critic, fakes)
         fake_mean = tuple(part / len(fakes) for part in at_fakes.total())
         ascent = [
             real - fake
             for real, fake in zip(ask(critic, fakes, fake_mean), fake_mean, strict=True)
         ]
-        if mode.penalty:
-            points = _between(fakes, region, rng)
-            pulls = penalty_of(critic, points, mode.penalty)
+        if self.mode.penalty:
+            points = _between(fakes, self.coding.region, rng)
+            pulls = penalty_of(critic, points, self.mode.penalty)
             ascent = [slope - pull for slope, pull in zip(ascent, pulls, strict=True)]
-        moved = critic_adam.moved(critic.parameters, ascent)
-        critic = mode.settled(critic.with_parameters(moved))
-        if not all(np.isfinite(p).all() for p in critic.parameters):
-            raise InvalidInput(
-                "the weights of the critic grew beyond all bounds, so nothing was learned; use a smaller critic_rate, or the Lipschitz mode."
-            )
-        if number % settings.critic_steps == 0:
-            generator = _improved(generator, critic, generator_adam, settings, rng)
-            # The mean begins with the weights themselves, and gets longer.
-            keep = min(settings.averaging, 1 - 1 / (number // settings.critic_steps))
-            averaged = [
-                keep * mean + (1 - keep) * parameter
-                for mean, parameter in zip(averaged, generator.parameters, strict=True)
-            ]
-    return Trained(
-        generator=generator.with_parameters(averaged), critic=critic, settings=settings
-    )
+        return ascent
 
 
 def private_asks(
