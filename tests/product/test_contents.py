@@ -88,6 +88,22 @@ def test_a_folder_is_read_with_its_product_and_its_provenance(tmp_path):
     assert {"product.skops:_y", "product.skops:_fit_X"} <= {*alone.with_axis(120)}
 
 
+def test_as_many_nodes_as_members_are_a_coincidence():
+    """One forest in a hundred has a column that as many nodes compare as there are members; that is no array with an entry for each."""
+    forest = RandomForestClassifier(5, random_state=0).fit(X, Y)
+    contents = read_contents(skops.io.dumps(forest))
+    lengths = {length for array in contents.arrays for length in array.shape}
+    nodes = {tree.tree_.node_count for tree in forest.estimators_}
+    by_column = {len(a.values) for a in contents.arrays if ".thresholds#" in a.path}
+    assert nodes | by_column <= lengths
+    for length in (nodes | by_column) - {len(forest.estimators_), 1, 2}:
+        assert contents.with_axis(length) == ()
+    # The twin: a model that keeps something of each member is still noticed.
+    bagged = RandomForestClassifier(60, oob_score=True, random_state=0).fit(X, Y)
+    kept = read_contents(skops.io.dumps(bagged)).with_axis(len(X))
+    assert any("oob_decision_function_" in place for place in kept)
+
+
 @pytest.mark.parametrize(
     "model",
     [

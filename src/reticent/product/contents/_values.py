@@ -307,6 +307,17 @@ class Contents:
         return sum(array.values.nbytes for array in self.arrays)
 
     def with_axis(self, length: int) -> tuple[str, ...]:
-        """Return the places of arrays that have an axis of the given length, such as the number of members."""
+        """Return the places of arrays that have an axis of the given length, such as the number of members.
+
+        What belongs to the nodes of a tree is left out: there is one entry per node, and that as many nodes as members compare a column is a coincidence.
+        """
+        of_nodes = {tree.place for tree in self.trees}
         places = (a.place for a in self.arrays if length in a.shape)
-        return tuple(dict.fromkeys(places))
+        return tuple(
+            dict.fromkeys(
+                place
+                for place in places
+                if place.rpartition(".")[0] not in of_nodes
+                and f"{place.removesuffix('values')}nodes" not in of_nodes
+            )
+        )
