@@ -8,6 +8,7 @@ from scipy.stats import binom
 import reticent
 from reticent.errors import InvalidInput
 from reticent.pipeline import (
+    GivenTables,
     HeldOutAudit,
     RealTable,
     Risk,
@@ -15,8 +16,10 @@ from reticent.pipeline import (
     run_synthesis,
 )
 from reticent.pipeline._held_out import divided
-from reticent.product import load_synthetic
+from reticent.product import SyntheticTable, load_synthetic
+from reticent.report import render_text
 from reticent.run import Run, Store
+from reticent.train import MarginalGenerator
 from reticent.train.marginals.noise import Noise
 
 
@@ -133,3 +136,97 @@ def test_all_samples_of_a_fit_share_one_guarantee(tmp_path, monkeypatch):
         fitted.sample(3)
     with pytest.raises(InvalidInput, match="exactly one target"):
         reticent.Synthesizer().fit(frame)
+
+
+DOMAIN = "[numbers]\nlow = [40, 100]\nhigh = [40, 160]\n"
+
+
+@pytest.fixture
+def declared(tmp_path):
+    (tmp_path / "domain.toml").write_text(DOMAIN)
+    return tmp_path / "domain.toml"
+
+
+@pytest.fixture
+def quick(few_trees, monkeypatch):
+    """As few shadow tables and runs again as there can be: what is asked is whether there are any."""
+    monkeypatch.setattr("reticent.pipeline._held_out.SHADOWS", 4)
+    monkeypatch.setattr("reticent.pipeline._reruns.MOST_RUNS", 20)
+
+
+def test_a_recipe_with_a_declared_domain_is_attacked_with_its_own_tables(quick, declared):  # fmt: skip
+    """The audit that follows the making has the recipe at hand, and reads no file because another file says so."""
+    made = reticent.synthesize(people(700), target="ill", epsilon=3, domain=declared, held_out=0.4)  # fmt: skip
+    assert "domain=" in made.table.provenance.recipe
+    evidence = made.dossier.evidence
+    assert evidence.pool.models == 4
+    (learned,) = [a for a in evidence.attacks if a.name == "shadow_table"]
+    assert learned.family == "trains others"
+    (targets,) = evidence.pool.targets
+    assert (targets.name, targets.targets) == ("shadow_table", 4)
+    text = " ".join(render_text(made.dossier, width=200).split())
+    assert "4 shadow generators were trained by the product's recipe" in text
+    assert made.dossier.epsilons.proven == pytest.approx(made.guarantee.epsilon)
+    # Whoever repeats the audit names the recipe.
+    assert f"generator={made.table.provenance.recipe!r}" in made.dossier.repeat
+    assert not [f for f in made.dossier.findings if f.name == "recipe_not_run"]
+
+
+def test_few_people_held_out_are_audited_without_shadow_generators(quick, declared):
+    """A recipe needs 100 records, and half of those held out are too few of them: the table is judged without, and not lost after its budget was spent."""
+    made = reticent.synthesize(people(600), target="ill", epsilon=3, domain=declared, held_out=0.2)  # fmt: skip
+    assert made.dossier.evidence.pool is None
+    assert "shadow generators" in render_text(made.dossier, width=200)
+
+
+def test_a_named_recipe_with_a_declared_domain_makes_shadow_tables(quick, declared, tmp_path):  # fmt: skip
+    real, others = people(300), people(600, np.random.default_rng(1))
+    file = tmp_path / "made.csv"
+    made = reticent.synthesize(real, epsilon=3, domain=declared, audit=False, out=file)
+    both = {"synthetic": file, "real": real, "holdout": others, "y": "ill", "workers": 1}  # fmt: skip
+    unnamed = reticent.audit(**both)
+    assert unnamed.evidence.pool is None
+    (note,) = [f for f in unnamed.findings if f.name == "recipe_not_run"]
+    assert "sets 'domain'" in note.text
+    assert "--generator" in note.text
+    named = reticent.audit(**both, generator=made.table.provenance.recipe, pool=4)
+    assert named.evidence.pool.models == 4
+    assert named.epsilons.proven == pytest.approx(made.guarantee.epsilon)
+    assert not [f for f in named.findings if f.name == "recipe_not_run"]
+
+
+def test_shadow_tables_have_the_declared_values(declared):
+    """No record has more than 89, but the domain allows it: shadow tables are made of what was declared and not of what was seen."""
+    given = GivenTables(
+        synthetic=SyntheticTable(people(200)),
+        real=people(200),
+        holdout=people(400),
+        made_by=MarginalGenerator(domain=str(declared), noise_multiplier=9.0),
+    )
+    generator = given.prepared(seed=0).generator(None)
+    assert generator.made_by.domain == str(declared)
+    shadow = generator.train(given.prepared(seed=0).members, seed=0).frame
+    assert shadow["low"].max() > 89
+    before = generator.content()
+    declared.write_text(DOMAIN.replace("100", "101"))
+    assert generator.content() != before
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        (None, "cannot be read"),
+        ("[numbers]\nlow = [0, 1]\nage = [0, 1]\n", "declares the column 'age'"),
+        (DOMAIN.replace("[40, 100]", "40"), "declares 40 for the column 'low'"),
+        ('constraints = ["age > 3"]\n' + DOMAIN, "age"),
+    ],
+    ids=["missing", "other column", "no range", "constraint"],
+)
+def test_a_domain_that_does_not_fit_is_refused_before_anything_is_trained(declared, content, match):  # fmt: skip
+    given = GivenTables(
+        synthetic=SyntheticTable(people(200)), real=people(200), holdout=people(400)
+    )
+    prepared = given.prepared(seed=0)
+    declared.unlink() if content is None else declared.write_text(content)
+    with pytest.raises(InvalidInput, match=match):
+        prepared.generator(f"reticent.MarginalGenerator(domain={str(declared)!r})")

@@ -12,6 +12,7 @@ from sklearn.ensemble import (
 from reticent.attack.synthetic import Tables
 from reticent.data import UNKNOWN, Coded
 from reticent.evidence import Estimate, share_saved
+from reticent.run import one_thread
 
 __all__ = ["Use", "chosen_target", "use_of"]
 
@@ -120,8 +121,9 @@ def _losses(
         model = HistGradientBoostingRegressor(
             loss="absolute_error", categorical_features=is_category, random_state=0
         )
-        model.fit(inputs[known], learn.ranks[known, number])
-        return np.abs(model.predict(asked) - truth), constant
+        with one_thread():
+            model.fit(inputs[known], learn.ranks[known, number])
+            return np.abs(model.predict(asked) - truth), constant
     labels = learn.codes[:, place]
     truth = judged.codes[:, place]
     usual = np.bincount(constant_of.codes[:, place] + 1).argmax() - 1
@@ -134,8 +136,9 @@ def _losses(
     model = HistGradientBoostingClassifier(
         categorical_features=is_category, random_state=0, early_stopping=False
     )
-    model.fit(inputs[known], labels[known])
-    return (model.predict(asked) != truth).astype(np.float64), constant
+    with one_thread():
+        model.fit(inputs[known], labels[known])
+        return (model.predict(asked) != truth).astype(np.float64), constant
 
 
 def _inputs(coded: Coded, place: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -174,6 +174,8 @@ class FittedTable:
         Where its tables come from.
     real : RealTable
         For the types of its columns.
+    recipe : PrivateTable
+        What was fitted, with its noise.
     """
 
     model: TableModel
@@ -181,6 +183,7 @@ class FittedTable:
     target: str
     provenance: Provenance
     real: RealTable
+    recipe: PrivateTable
 
     def sample(self, rows: int | None = None, *, seed: int = 0) -> pd.DataFrame:
         """Return new rows as a frame; see :meth:`drawn`."""
@@ -344,7 +347,7 @@ def run_synthesis(
     if plan.audit is None:
         return result
     dossier = plan.audit.judge(
-        result.table, real, members, target=plan.target, file=out, run=run
+        result.table, real, members, recipe=fitted.recipe, file=out, run=run
     )
     return replace(result, dossier=dossier)
 
@@ -400,6 +403,7 @@ def fit_table(
             guarantee=guarantee,
         ),
         real=real,
+        recipe=recipe,
     )
 
 

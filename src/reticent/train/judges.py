@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent.errors import InvalidInput
+from reticent.run import one_thread
 
 __all__ = ["JUDGES", "CodedRows", "judge_scores"]
 
@@ -80,8 +81,9 @@ def judge_scores(
         if len(known) == 1:
             answers[:, known] = 1.0
         else:
-            judge = _judge(name, seed).fit(train, y)
-            answers[:, known] = judge.predict_proba(test)
+            with one_thread():
+                judge = _judge(name, seed).fit(train, y)
+                answers[:, known] = judge.predict_proba(test)
         scores[name] = answers
     return scores
 
