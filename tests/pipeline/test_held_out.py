@@ -1,13 +1,17 @@
 """Who is held out, and what a synthetic table that was judged carries."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom
 
 import reticent
+from reticent.audits import SyntheticTableKind
 from reticent.errors import InvalidInput
 from reticent.pipeline import (
+    AuditPlan,
     GivenTables,
     HeldOutAudit,
     RealTable,
@@ -15,10 +19,13 @@ from reticent.pipeline import (
     SynthesisPlan,
     run_synthesis,
 )
+from reticent.pipeline._again import learn_again
+from reticent.pipeline._case import Case
 from reticent.pipeline._held_out import divided
+from reticent.pipeline._pool import PoolSize
 from reticent.product import SyntheticTable, load_synthetic
-from reticent.report import render_text
-from reticent.run import Run, Store
+from reticent.report import Dossier, render_html, render_text
+from reticent.run import Effort, Run, Store
 from reticent.train import MarginalGenerator
 from reticent.train.marginals.noise import Noise
 
@@ -230,3 +237,65 @@ def test_a_domain_that_does_not_fit_is_refused_before_anything_is_trained(declar
     declared.unlink() if content is None else declared.write_text(content)
     with pytest.raises(InvalidInput, match=match):
         prepared.generator(f"reticent.MarginalGenerator(domain={str(declared)!r})")
+
+
+def test_what_a_table_is_good_for_is_said_of_it_and_of_its_recipe(quick, tmp_path):
+    """The generator that stands beside the table is run again on the same members; without it, the intervals speak of this table alone."""
+    real, others = people(300), people(600, np.random.default_rng(1))
+    # Something to learn: more of those with a high pressure are ill.
+    real, others = (frame.assign(ill=frame["low"] + 20 * frame["ill"] > 72) for frame in (real, others))  # fmt: skip
+    made = reticent.synthesize(real, target="ill", epsilon=6, audit=False)
+    both = {"real": real, "holdout": others, "y": "ill", "workers": 1}
+    with_recipe = reticent.audit(synthetic=made.table, pool=4, watch=2, **both)
+    recipe = with_recipe.evidence.synthetic.recipe
+    assert recipe.tables == 3
+    this = with_recipe.evidence.synthetic.use
+    for of_this, of_recipe in zip(this.judges, recipe.judges, strict=True):
+        assert of_this.judge == of_recipe.judge
+        assert of_this.transfer.auc_real.value == pytest.approx(of_recipe.transfer.auc_real.value, abs=0.02)  # fmt: skip
+        assert of_this.transfer.auc_loss.covers == "product"
+        assert of_recipe.transfer.auc_loss.covers == "trainer"
+        assert of_recipe.transfer.tables == 3
+    assert recipe.saved.covers == "trainer"
+    assert recipe.saved.low > 0
+    for width in (80, 100, 140):
+        text = render_text(with_recipe, width=width)
+        start = text.index("What can be learned from it")
+        assert "…" not in text[start : text.index("Singling out, linkability")]
+    assert "3 tables were made again of the same members" in " ".join(text.split())
+    again = Dossier.from_json(with_recipe.to_json())
+    assert again.evidence.synthetic.recipe == recipe
+
+    alone = reticent.audit(synthetic=made.frame, **both)
+    assert alone.evidence.synthetic.recipe is None
+    for page in (" ".join(render_text(alone, width=100).split()), render_html(alone)):
+        assert "speak of this table alone, not of its recipe" in page
+
+
+def test_tables_are_made_again_half_as_often_as_there_are_shadow_tables():
+    """The number follows from that of the pool, and neither from the clock nor from any result; without a pool there are none."""
+    given = GivenTables(
+        synthetic=SyntheticTable(people(120)),
+        real=people(120),
+        holdout=people(240),
+        made_by=MarginalGenerator(noise_multiplier=3.0),
+        target="ill",
+    )
+    prepared = given.prepared(seed=0)
+    plan = AuditPlan(
+        trainer=prepared.generator(None),
+        product=prepared.synthetic,
+        of_kind=SyntheticTableKind("ill"),
+    )
+
+    def made_again(models, plan=plan, **effort):
+        run = Run(effort=Effort(**effort))
+        case = Case.of(prepared.table, plan, None, run)
+        size = PoolSize(models=models, chosen="asked for")
+        return learn_again(case, size, run)
+
+    assert made_again(0) is None
+    assert made_again(64, deadline=1e-9) is None
+    assert made_again(64, plan=replace(plan, trainer=None)) is None
+    assert made_again(4).tables == 3
+    assert made_again(64).tables == 6

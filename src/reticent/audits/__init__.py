@@ -2,6 +2,7 @@
 
 from reticent.audits._kind import Answers, Kind, View, Views
 from reticent.audits._sides import Sides
+from reticent.audits._table_again import Learned
 from reticent.audits.classifier import CLASSIFIER, ClassifierKind
 from reticent.audits.regressor import REGRESSOR, RegressorKind
 from reticent.audits.synthetic_table import SYNTHETIC_TABLE, SyntheticTableKind
@@ -15,6 +16,7 @@ __all__ = [
     "Answers",
     "ClassifierKind",
     "Kind",
+    "Learned",
     "RegressorKind",
     "Sides",
     "SyntheticTableKind",
