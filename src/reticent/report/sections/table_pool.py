@@ -11,4 +11,4 @@ class TablePoolSection(PoolSection):
     title = "Other tables of the same generator"
     noun = "shadow generators"
     column = "tables"
-    placed = "by the table that it made, in the place of the audited one"
+    placed = "through the table that it made, as the audited one was"

@@ -40,10 +40,13 @@ class TableUseSection:
         if synthetic is None or synthetic.use is None:
             words = _of_recipe_alone(synthetic)
             return lead(words) if words else None
-        rows = ([str(cell) for cell in row] for row in _rows(synthetic.use, synthetic.recipe))  # fmt: skip
+        use, recipe = synthetic.use, synthetic.recipe
+        rows = ([str(cell) for cell in row] for row in _rows(use, recipe))
         return block(
-            lead(*_words(synthetic.use, synthetic.recipe)),
-            table(_heads(synthetic.recipe), rows),
+            lead(*_words(use)),
+            lead(_coverage(recipe)),
+            table(_heads(recipe), rows),
+            lead(*_limits(use)),
         )
 
     def text(self, dossier: Dossier) -> RenderableType | None:
@@ -69,7 +72,8 @@ class TableUseSection:
                 narrow=narrow,
             )
 
-        return stack(paragraph(*_words(use, recipe)), Fitting(make))
+        before = paragraph(*_words(use), _coverage(recipe))
+        return stack(before, Fitting(make), paragraph(*_limits(use)))
 
 
 def _label(model: str, measure: str, *, narrow: bool) -> str:
@@ -82,12 +86,17 @@ def _heads(recipe: RecipeUse | None) -> tuple[str, ...]:
     return HEADS if recipe is None or not recipe.judges else (*HEADS, RECIPE)
 
 
-def _words(use: UseEvidence, recipe: RecipeUse | None) -> list[str]:
-    rates = use.positive
+def _words(use: UseEvidence) -> list[str]:
     return [
         f"Models learned to tell '{use.target}' from the other columns, from the members or from the synthetic rows, and ranked people whom nobody used. "
-        "The verdict does not rest on it, and each interval holds by itself.",
-        _coverage(recipe),
+        "The verdict does not rest on it, and each interval holds by itself."
+    ]
+
+
+def _limits(use: UseEvidence) -> list[str]:
+    """Return how large the rarest class is, and what the table was not judged on."""
+    rates = use.positive
+    return [
         f"The rarest class that enough people have is {whole(rates.real)} of the real and {whole(rates.synthetic)} of the synthetic table.",
         "The table was judged on this one question. It must not be used for others (subgroups, rare events, effects of single columns) before they were "
         "tried in the same way.",
