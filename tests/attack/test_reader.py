@@ -484,6 +484,7 @@ def test_empty_and_strange_files_say_nothing(seed):
 
 def test_a_file_is_read_once_while_it_is_there(monkeypatch):
     """Counts follow the attack on the same file; another file may get the number of one that is gone."""
+    gc.collect()  # files of other tests
     rows = np.arange(120.0).reshape(60, 2)
     contents = Contents(arrays=(NamedArray(path="kept", values=rows[:30]),), size=480)
     file = beside(rows, contents, np.zeros(60))

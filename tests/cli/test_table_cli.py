@@ -153,3 +153,22 @@ def test_a_generator_that_fails_tells_no_cell(folder):
     assert done.returncode == 2
     assert "failed with KeyError" in done.stderr
     assert "town " not in done.stderr
+
+
+CRITIC = """
+import pandas as pd
+
+
+def by_heart(frame):
+    known = set(pd.read_csv("real.csv")["age"])
+    return frame["age"].isin(known).to_numpy(float)
+"""
+
+
+def test_a_critic_is_named_and_asked(folder, few_trees):
+    (folder / "critics.py").write_text(CRITIC)
+    done = run(*AUDIT, "--critic", "critics:by_heart", "--json", *QUICK, folder=folder)
+    assert done.returncode == 1, done.stderr
+    attacks = {a["name"]: a for a in json.loads(done.stdout)["attacks"]}
+    assert attacks["critic"]["family"] == "looks inside"
+    assert attacks["critic"]["auc"]["low"] > 0.9

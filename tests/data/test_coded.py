@@ -66,3 +66,37 @@ def test_two_tables_of_one_source_have_no_finding(table):
     )
     assert alike.findings == ()
     assert list(alike.frame) == list(table.features)
+
+
+def one_finer(made):
+    return made.assign(pressure=made["pressure"] + 0.25)
+
+
+def one_coarser(made):
+    return made.assign(weight=made["weight"].round(-1))
+
+
+def one_invented(made):
+    return made.assign(town=made["town"].where(made.index != 3, "nowhere"))
+
+
+def one_of_another_type(made):
+    return made.assign(age=made["age"].astype(object).where(made.index != 3, "old"))
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "column"),
+    [
+        (one_finer, "finer_numbers", "pressure"),
+        (one_coarser, "coarser_numbers", "weight"),
+        (one_invented, "new_categories", "town"),
+        (one_of_another_type, "other_type", "age"),
+    ],
+)
+def test_each_way_to_differ_is_a_finding_that_names_the_column_and_no_value(table, change, name, column):  # fmt: skip
+    made = change(people(120, np.random.default_rng(0)))
+    (finding,) = in_columns_of(made, table.features, table.schema).findings
+    assert finding.name == name
+    assert f"'{column}'" in finding.text
+    assert "nowhere" not in finding.text
+    assert "old" not in finding.text.split()

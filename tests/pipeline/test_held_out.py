@@ -1,6 +1,7 @@
 """Who is held out, and what a synthetic table that was judged carries."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,8 +9,10 @@ import pytest
 from scipy.stats import binom
 
 import reticent
+from reticent.audits import SyntheticTableKind
 from reticent.errors import InvalidInput
 from reticent.pipeline import (
+    AuditPlan,
     GivenTables,
     HeldOutAudit,
     RealTable,
@@ -18,10 +21,15 @@ from reticent.pipeline import (
     run_synthesis,
     with_people_held_out,
 )
+from reticent.pipeline._again import learn_again
+from reticent.pipeline._case import Case
 from reticent.pipeline._coins import HeldOut
 from reticent.pipeline._held_out import divided
-from reticent.product import load_synthetic
-from reticent.run import Run, Store
+from reticent.pipeline._pool import PoolSize
+from reticent.product import SyntheticTable, load_synthetic
+from reticent.report import Dossier, render_html, render_text
+from reticent.run import Effort, Run, Store
+from reticent.train import MarginalGenerator
 from reticent.train.marginals.noise import Noise
 
 
@@ -262,3 +270,159 @@ def test_the_files_that_are_released_are_the_same_whoever_was_held_out(tmp_path,
         assert split.pop("seal").startswith("hmac-sha256:")
         assert len(split.pop("division")) == 32
     assert stated == other
+
+
+DOMAIN = "[numbers]\nlow = [40, 100]\nhigh = [40, 160]\n"
+
+
+@pytest.fixture
+def declared(tmp_path):
+    (tmp_path / "domain.toml").write_text(DOMAIN)
+    return tmp_path / "domain.toml"
+
+
+@pytest.fixture
+def quick(few_trees, monkeypatch):
+    """As few shadow tables and runs again as there can be: what is asked is whether there are any."""
+    monkeypatch.setattr("reticent.pipeline._held_out.SHADOWS", 4)
+    monkeypatch.setattr("reticent.pipeline._reruns.MOST_RUNS", 20)
+
+
+def test_a_recipe_with_a_declared_domain_is_attacked_with_its_own_tables(quick, declared):  # fmt: skip
+    """The audit that follows the making has the recipe at hand, and reads no file because another file says so."""
+    made = reticent.synthesize(people(700), target="ill", epsilon=3, domain=declared, held_out=0.4)  # fmt: skip
+    assert "domain=" in made.table.provenance.recipe
+    evidence = made.dossier.evidence
+    assert evidence.pool.models == 4
+    (learned,) = [a for a in evidence.attacks if a.name == "shadow_table"]
+    assert learned.family == "trains others"
+    (targets,) = evidence.pool.targets
+    assert (targets.name, targets.targets) == ("shadow_table", 4)
+    text = " ".join(render_text(made.dossier, width=200).split())
+    assert "4 shadow generators were trained by the product's recipe" in text
+    assert made.dossier.epsilons.proven == pytest.approx(made.guarantee.epsilon)
+    # Whoever repeats the audit names the recipe.
+    assert f"generator={made.table.provenance.recipe!r}" in made.dossier.repeat
+    assert not [f for f in made.dossier.findings if f.name == "recipe_not_run"]
+
+
+def test_few_people_held_out_are_audited_without_shadow_generators(quick, declared):
+    """A recipe needs 100 records, and half of those held out are too few of them: the table is judged without, and not lost after its budget was spent."""
+    made = reticent.synthesize(people(600), target="ill", epsilon=3, domain=declared, held_out=0.2)  # fmt: skip
+    assert made.dossier.evidence.pool is None
+    assert "shadow generators" in render_text(made.dossier, width=200)
+
+
+def test_a_named_recipe_with_a_declared_domain_makes_shadow_tables(quick, declared, tmp_path):  # fmt: skip
+    real, others = people(300), people(600, np.random.default_rng(1))
+    file = tmp_path / "made.csv"
+    made = reticent.synthesize(real, epsilon=3, domain=declared, audit=False, out=file)
+    both = {"synthetic": file, "real": real, "holdout": others, "y": "ill", "workers": 1}  # fmt: skip
+    unnamed = reticent.audit(**both)
+    assert unnamed.evidence.pool is None
+    (note,) = [f for f in unnamed.findings if f.name == "recipe_not_run"]
+    assert "sets 'domain'" in note.text
+    assert "--generator" in note.text
+    named = reticent.audit(**both, generator=made.table.provenance.recipe, pool=4)
+    assert named.evidence.pool.models == 4
+    assert named.epsilons.proven == pytest.approx(made.guarantee.epsilon)
+    assert not [f for f in named.findings if f.name == "recipe_not_run"]
+
+
+def test_shadow_tables_have_the_declared_values(declared):
+    """No record has more than 89, but the domain allows it: shadow tables are made of what was declared and not of what was seen."""
+    given = GivenTables(
+        synthetic=SyntheticTable(people(200)),
+        real=people(200),
+        holdout=people(400),
+        made_by=MarginalGenerator(domain=str(declared), noise_multiplier=9.0),
+    )
+    generator = given.prepared(seed=0).generator(None)
+    assert generator.made_by.domain == str(declared)
+    shadow = generator.train(given.prepared(seed=0).members, seed=0).frame
+    assert shadow["low"].max() > 89
+    before = generator.content()
+    declared.write_text(DOMAIN.replace("100", "101"))
+    assert generator.content() != before
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        (None, "cannot be read"),
+        ("[numbers]\nlow = [0, 1]\nage = [0, 1]\n", "declares the column 'age'"),
+        (DOMAIN.replace("[40, 100]", "40"), "declares 40 for the column 'low'"),
+        ('constraints = ["age > 3"]\n' + DOMAIN, "age"),
+    ],
+    ids=["missing", "other column", "no range", "constraint"],
+)
+def test_a_domain_that_does_not_fit_is_refused_before_anything_is_trained(declared, content, match):  # fmt: skip
+    given = GivenTables(
+        synthetic=SyntheticTable(people(200)), real=people(200), holdout=people(400)
+    )
+    prepared = given.prepared(seed=0)
+    declared.unlink() if content is None else declared.write_text(content)
+    with pytest.raises(InvalidInput, match=match):
+        prepared.generator(f"reticent.MarginalGenerator(domain={str(declared)!r})")
+
+
+def test_what_a_table_is_good_for_is_said_of_it_and_of_its_recipe(quick, tmp_path):
+    """The generator that stands beside the table is run again on the same members; without it, the intervals speak of this table alone."""
+    real, others = people(300), people(600, np.random.default_rng(1))
+    # Something to learn: more of those with a high pressure are ill.
+    real, others = (frame.assign(ill=frame["low"] + 20 * frame["ill"] > 72) for frame in (real, others))  # fmt: skip
+    made = reticent.synthesize(real, target="ill", epsilon=6, audit=False)
+    both = {"real": real, "holdout": others, "y": "ill", "workers": 1}
+    with_recipe = reticent.audit(synthetic=made.table, pool=4, watch=2, **both)
+    recipe = with_recipe.evidence.synthetic.recipe
+    assert recipe.tables == 3
+    this = with_recipe.evidence.synthetic.use
+    for of_this, of_recipe in zip(this.judges, recipe.judges, strict=True):
+        assert of_this.judge == of_recipe.judge
+        assert of_this.transfer.auc_real.value == pytest.approx(of_recipe.transfer.auc_real.value, abs=0.02)  # fmt: skip
+        assert of_this.transfer.auc_loss.covers == "product"
+        assert of_recipe.transfer.auc_loss.covers == "trainer"
+        assert of_recipe.transfer.tables == 3
+    assert recipe.saved.covers == "trainer"
+    assert recipe.saved.low > 0
+    for width in (80, 100, 140):
+        text = render_text(with_recipe, width=width)
+        start = text.index("What can be learned from it")
+        assert "…" not in text[start : text.index("Singling out, linkability")]
+    assert "3 tables were made again of the same members" in " ".join(text.split())
+    again = Dossier.from_json(with_recipe.to_json())
+    assert again.evidence.synthetic.recipe == recipe
+
+    alone = reticent.audit(synthetic=made.frame, **both)
+    assert alone.evidence.synthetic.recipe is None
+    for page in (" ".join(render_text(alone, width=100).split()), render_html(alone)):
+        assert "speak of this table alone, not of its recipe" in page
+
+
+def test_tables_are_made_again_half_as_often_as_there_are_shadow_tables():
+    """The number follows from that of the pool, and neither from the clock nor from any result; without a pool there are none."""
+    given = GivenTables(
+        synthetic=SyntheticTable(people(120)),
+        real=people(120),
+        holdout=people(240),
+        made_by=MarginalGenerator(noise_multiplier=3.0),
+        target="ill",
+    )
+    prepared = given.prepared(seed=0)
+    plan = AuditPlan(
+        trainer=prepared.generator(None),
+        product=prepared.synthetic,
+        of_kind=SyntheticTableKind("ill"),
+    )
+
+    def made_again(models, plan=plan, **effort):
+        run = Run(effort=Effort(**effort))
+        case = Case.of(prepared.table, plan, None, run)
+        size = PoolSize(models=models, chosen="asked for")
+        return learn_again(case, size, run)
+
+    assert made_again(0) is None
+    assert made_again(64, deadline=1e-9) is None
+    assert made_again(64, plan=replace(plan, trainer=None)) is None
+    assert made_again(4).tables == 3
+    assert made_again(64).tables == 6

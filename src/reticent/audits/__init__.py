@@ -2,6 +2,7 @@
 
 from reticent.audits._kind import Answers, Kind, View, Views
 from reticent.audits._sides import Sides
+from reticent.audits._table_again import Learned
 from reticent.audits._table_contents import contents_of_table
 from reticent.audits._table_transfer import transfer_of
 from reticent.audits.classifier import CLASSIFIER, ClassifierKind
@@ -17,6 +18,7 @@ __all__ = [
     "Answers",
     "ClassifierKind",
     "Kind",
+    "Learned",
     "RegressorKind",
     "Sides",
     "SyntheticTableKind",

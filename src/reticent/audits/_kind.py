@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from reticent.account import Relation
 from reticent.attack import Attack, Need
 from reticent.audits._sides import Sides
+from reticent.audits._table_again import Learned
 from reticent.data import Coded, Split, Table
 from reticent.evidence import (
     Evidence,
@@ -18,6 +19,7 @@ from reticent.evidence import (
     GuessedAttribute,
     Joint,
     Measure,
+    RecipeUse,
     SyntheticEvidence,
     Utility,
 )
@@ -133,6 +135,8 @@ class Kind(ABC):
         Whether somebody who trains again can be played against it.
     can_run_again : bool
         Whether its recipe can be run on neighbouring tables to put a claimed epsilon to the test, in place of watching steps.
+    target : str or None
+        The column that users of a synthetic table predict, as far as it is known; models have one of their own.
     guesses_attributes : bool
         Whether hidden values of people are guessed from its answers.
     has_steps : bool
@@ -155,6 +159,7 @@ class Kind(ABC):
     plays_insider: bool = True
     has_steps: bool = True
     can_run_again: bool = False
+    target: str | None = None
     guesses_attributes: bool = False
     memorising: str = "A product that memorises its records"
     caught_below: float | None = None
@@ -232,6 +237,37 @@ class Kind(ABC):
             Attacks among which the strongest was chosen.
         smallest : int
             Number of people from which something may be said of them.
+        seed : int
+            Of the audit.
+        """
+        return None
+
+    def settled(self) -> "Kind":
+        """Return the same kind with every choice made that it would make on the people of an audit, so that no job makes it again."""
+        return self
+
+    def learned_again(
+        self, trainer: Trainer | None, split: Split, *, seed: int
+    ) -> Learned:
+        """Return what models say of non-members after they learned from a product that a trainer makes again of the members, or from the members if there is none.
+
+        Only kinds that can be run again have products to learn from.
+        """
+        raise NotImplementedError
+
+    def use_of_recipe(
+        self, learned: Sequence[Learned], sides: Sides, *, level: float, seed: int
+    ) -> RecipeUse | None:
+        """Return what products of the recipe are good for on average; None for models.
+
+        Parameters
+        ----------
+        learned : sequence of Learned
+            What :meth:`learned_again` returned for the members, and for each product that was made again.
+        sides : Sides
+            Who is a member.
+        level : float
+            Confidence of each interval by itself.
         seed : int
             Of the audit.
         """

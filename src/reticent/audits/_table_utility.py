@@ -14,7 +14,7 @@ from reticent.data import UNKNOWN, Coded
 from reticent.evidence import Estimate, share_saved
 from reticent.run import one_thread
 
-__all__ = ["Use", "chosen_target", "use_of"]
+__all__ = ["Use", "chosen_target", "losses_of", "use_of"]
 
 MOST_ROWS = (
     10_000  # that a model learns from: more change its errors little, and take longer
@@ -72,7 +72,7 @@ def use_of(
 
     def share(learn: Coded) -> Estimate | None:
         # The constant is that of the real table in both cases, so that the two shares can be compared.
-        lost, constant = _losses(learn, judged, place, constant_of=members)
+        lost, constant = losses_of(learn, judged, place, constant_of=members)
         if not constant.any():
             return None
         return share_saved(lost, constant, units=units[~tags], level=level)
@@ -97,15 +97,25 @@ def chosen_target(auxiliary: Coded) -> int:
     judged = auxiliary.take(np.arange(half, len(auxiliary)))
     saved = []
     for j in varies:
-        lost, constant = _losses(learn, judged, j, constant_of=learn)
+        lost, constant = losses_of(learn, judged, j, constant_of=learn)
         saved.append(1 - lost.sum() / constant.sum() if constant.any() else -np.inf)
     return varies[int(np.argmax(saved))]
 
 
-def _losses(
+def losses_of(
     learn: Coded, judged: Coded, place: int, *, constant_of: Coded
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return each judged record's loss by a model and by a constant answer: wrong or not, or the absolute error of a number."""
+    """Return each judged record's loss by a model and by a constant answer: wrong or not, or the absolute error of a number.
+
+    Parameters
+    ----------
+    learn, judged : Coded
+        Rows that the model learns from, and records that it is tried on.
+    place : int
+        The column that is predicted.
+    constant_of : Coded
+        Rows whose most frequent value, or median, is the constant answer.
+    """
     if len(learn) > MOST_ROWS:
         learn = learn.take(np.linspace(0, len(learn) - 1, MOST_ROWS).astype(np.int64))
     inputs, is_category = _inputs(learn, place)

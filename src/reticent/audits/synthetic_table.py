@@ -20,6 +20,7 @@ from reticent.attack.synthetic import (
 from reticent.audits._kind import Answers, Kind, View, Views
 from reticent.audits._measures import TABLE_MEASURES
 from reticent.audits._sides import Sides
+from reticent.audits._table_again import Learned, learn_from, use_of_recipe
 from reticent.audits._table_contents import contents_of_table
 from reticent.audits._table_evidence import evidence_of_table
 from reticent.audits._table_neighbours import (
@@ -36,6 +37,7 @@ from reticent.evidence import (
     Evidence,
     FileEvidence,
     Joint,
+    RecipeUse,
     SyntheticEvidence,
     Utility,
 )
@@ -131,9 +133,11 @@ class SyntheticTableKind(Kind):
 
     def judged_column(self, challenge: SyntheticChallenge) -> str:
         """Return the column that models predict: the target, or the one that one half of the auxiliary people predicts best for the other half."""
+        return self._judged_column(challenge.need_tables("the audit"))
+
+    def _judged_column(self, tables: Tables) -> str:
         if self.target is not None:
             return self.target
-        tables = challenge.need_tables("the audit")
         # Found out once for an audit: a model is trained for every column.
         if self._best is None or self._best[0] is not tables.auxiliary:
             self._best = tables.auxiliary, tables.names[chosen_target(tables.auxiliary)]
@@ -261,7 +265,7 @@ class SyntheticTableKind(Kind):
             score=score or nothing,
             gain=score,
             definition=f"the share of the errors of a constant answer that a model saves on people whom nobody used, if it learned from the synthetic "
-            f"table to tell '{use.column}' from the other columns{chosen}; 1 is never wrong",
+            f"table to tell '{use.column}' from the other columns{chosen}; 1 is never wrong. The interval is over people and speaks of this table, not of its recipe",
             baseline=0.0,
             baseline_words="a constant answer, the most frequent one of the real table or its median",
             beside={}
@@ -291,6 +295,40 @@ class SyntheticTableKind(Kind):
             joint=joint,
             choices=choices,
             smallest=smallest,
+            seed=seed,
+        )
+
+    def settled(self) -> "SyntheticTableKind":
+        """Return the same kind with the column that models predict chosen, so that no job chooses it again."""
+        chosen = SyntheticTableKind(self._judged_column(self.people.tables))
+        chosen._people = self._people
+        return chosen
+
+    def learned_again(
+        self, trainer: Trainer | None, split: Split, *, seed: int
+    ) -> Learned:
+        """Return what models say of the non-members after they learned from a table that a generator makes of the members, or from these."""
+        rows = None
+        if trainer is not None:
+            made_again = trainer.train(split.defender, seed=seed)
+            rows = self.people.coder.code(made_again.frame)
+        tables = self.people.tables
+        tags = np.arange(len(tables.records)) < len(split.defender)
+        column = self._judged_column(tables)
+        return learn_from(rows, tables, tags, target=column, seed=seed)
+
+    def use_of_recipe(
+        self, learned: Sequence[Learned], sides: Sides, *, level: float, seed: int
+    ) -> RecipeUse:
+        """Return what a table of the recipe is good for on average, with intervals over people and tables."""
+        tables = self.people.tables
+        return use_of_recipe(
+            learned[0],
+            learned[1:],
+            tables,
+            sides,
+            target=self._judged_column(tables),
+            level=level,
             seed=seed,
         )
 

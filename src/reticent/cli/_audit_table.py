@@ -67,9 +67,10 @@ def run_on_table(options: AuditOptions) -> int:
     prepared = given.prepared(seed=options.seed)
     if options.generator is not None:
         find_own_modules()
+    trainer = prepared.generator(options.generator)
     plan = plan_of(
         options,
-        trainer=prepared.generator(options.generator),
+        trainer=trainer,
         product=prepared.synthetic,
         of_kind=SyntheticTableKind(given.judged_target),
         product_content=prepared.synthetic.content() + critic_content,
@@ -87,7 +88,7 @@ def run_on_table(options: AuditOptions) -> int:
     )
     must_be_writable(options.out)
     with carrying_out(options, options.generator, options.critic) as carried_out:
-        result = run_audit(prepared.table, plan, run=carried_out)
+        result = run_audit(prepared.audited_by(trainer), plan, run=carried_out)
     must_be_unchanged(options.synthetic, digest)
     return finish(result.dossier, result.per_record, options, carried_out)
 

@@ -93,7 +93,7 @@ def in_columns_of(
             Finding(
                 name="other_type",
                 severity=Severity.WARNING,
-                text=f"the columns {quoted(other_type)} hold other types in the synthetic table than in the real one; {unreadable:,} of their cells are "
+                text=f"the synthetic table holds other types than the real one in {quoted(other_type)}; {unreadable:,} of these cells are "
                 "not comparable and count as missing. Write both tables alike.",
             )
         )
@@ -118,7 +118,7 @@ def _new_categories(
         Finding(
             name="new_categories",
             severity=Severity.WARNING,
-            text=f"the columns {quoted(new)} have categories in the synthetic table that no real record has: they are invented, or written in another "
+            text=f"the synthetic table has categories that no real record has in {quoted(new)}: they are invented, or written in another "
             "way, and then no copy of a record can be recognised by them. Write both tables alike.",
         )
     ]
@@ -142,7 +142,7 @@ def _other_rounding(
             Finding(
                 name="finer_numbers",
                 severity=Severity.NOTE,
-                text=f"the columns {quoted(finer)} have more decimals in the synthetic table than in the real one, so a user can tell that they are "
+                text=f"the synthetic table has more decimals than the real one in {quoted(finer)}, so a user can tell that they are "
                 "made up, and copies of records can be recognised by distance only.",
             )
         )
@@ -151,7 +151,7 @@ def _other_rounding(
             Finding(
                 name="coarser_numbers",
                 severity=Severity.NOTE,
-                text=f"the columns {quoted(coarser)} are rounded in the synthetic table: fewer people can be recognised by an exact value.",
+                text=f"the synthetic table is rounded in {quoted(coarser)}: fewer people can be recognised by an exact value.",
             )
         )
     return findings

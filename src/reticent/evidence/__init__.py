@@ -165,7 +165,7 @@ from reticent.evidence.reruns import rerun_ceiling, rerun_lower_bound
 from reticent.evidence.roc import RocPoint, exposed_share, roc_points, tpr_at_fpr
 from reticent.evidence.shares import estimate_share
 from reticent.evidence.singling_out import SinglingOut, single_out
-from reticent.evidence.skill import share_saved
+from reticent.evidence.skill import mean_share_saved, share_saved
 from reticent.evidence.statement import Limit, Outcome, Statement, Threat
 from reticent.evidence.synthetic import (
     AttributeEvidence,
@@ -174,6 +174,7 @@ from reticent.evidence.synthetic import (
     DescribedTable,
     IsolatedEvidence,
     JudgeEvidence,
+    RecipeUse,
     SyntheticEvidence,
     UseEvidence,
 )
@@ -284,6 +285,7 @@ __all__ = [
     "PrivacyLoss",
     "ProofAgainstClaim",
     "RareCategories",
+    "RecipeUse",
     "RegimeEvidence",
     "RegimeLeftOut",
     "RocPoint",
@@ -348,6 +350,7 @@ __all__ = [
     "link_halves",
     "loss_quantiles",
     "ltu_accuracy",
+    "mean_share_saved",
     "measure_attack",
     "measure_beliefs",
     "measure_groups",

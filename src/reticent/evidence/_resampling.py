@@ -87,14 +87,16 @@ def around(
     ends: tuple[float, float] = (-1.0, 1.0),
     method: str = "permutation standard deviation",
 ) -> Estimate:
-    """Return a value with a normal interval; with several tables, Student's with Welch's degrees of freedom."""
+    """Return a value with a normal interval; with several tables, Student's interval over tables is added by the squares of the lengths.
+
+    Degrees of freedom of the sum, as Welch has them, would be estimated from the few tables themselves: over four of them, intervals at 95 % missed 6.7 % of
+    the time, and 5.6 % as they are here (150 people).
+    """
     between, count = tables or (0.0, 1)
-    error = math.hypot(spread, between)
     tail = 1 - (1 - level) / 2
-    quantile = float(ndtri(tail))
-    if between > 0 and math.isfinite(error):
-        quantile = float(stdtrit((count - 1) * (error / between) ** 4, tail))
-    half = quantile * error if error > 0 else 0.0
+    half = float(ndtri(tail)) * spread if spread > 0 else 0.0
+    if between > 0:
+        half = math.hypot(half, float(stdtrit(count - 1, tail)) * between)
     return Estimate(
         value=float(value),
         low=float(max(ends[0], value - half)),

@@ -25,7 +25,7 @@ from reticent.errors import InvalidInput
 from reticent.evidence._estimate import Estimate
 from reticent.evidence.proportion import lower_limit, upper_limit
 
-__all__ = ["share_saved"]
+__all__ = ["mean_share_saved", "share_saved"]
 
 # Units with a loss, of the product or of the constant, from which the jackknife alone is used. In simulations of rare errors it missed up to
 # twice as often as stated with 16 of the product among 30 of the constant, and far more often with fewer.
@@ -94,6 +94,57 @@ def share_saved(
         high=max(1 - low, 1 - ratio),
         level=level,
         method=method,
+    )
+
+
+def mean_share_saved(
+    lost: ArrayLike, by_constant: ArrayLike, *, units: ArrayLike, level: float
+) -> Estimate:
+    """Return the mean share that products of one recipe save, with an interval over units and over products.
+
+    The share is linear in the losses of the product, so that the mean of the shares is the share of the mean losses, whose interval over units is that
+    of :func:`share_saved`. The shares of single products vary around their mean, which Student's interval covers; both are put together by the
+    squares of their lengths [2]_. What units and products have in common counts in both, so that the interval is a little too long.
+
+    Parameters
+    ----------
+    lost : array-like of float, shape (products, n)
+        Loss of each product on each record, at least 0; at least two products.
+    by_constant : array-like of float, shape (n,)
+        Loss of the constant on each record.
+    units, level
+        As in :func:`share_saved`.
+
+    Raises
+    ------
+    InvalidInput
+        If shapes do not match, there are fewer than two products, or the constant never loses anything.
+
+    Examples
+    --------
+    >>> lost = [[0, 1, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0]]
+    >>> mean = mean_share_saved(lost, [1, 1, 0, 1, 0, 1], units=range(6), level=0.9)
+    >>> mean.value, mean.covers
+    (0.625, 'trainer')
+    """
+    each = np.atleast_2d(np.asarray(lost, dtype=np.float64))
+    count = len(each)
+    if count < 2:
+        raise InvalidInput(
+            f"there must be at least two products of the recipe, got {count}: one says nothing about how they vary."
+        )
+    over_units = share_saved(each.mean(axis=0), by_constant, units=units, level=level)
+    total = np.asarray(by_constant, dtype=np.float64).sum()
+    between = float((each.sum(axis=1) / total).std(ddof=1)) / np.sqrt(count)
+    reach = float(stdtrit(count - 1, 1 - (1 - level) / 2)) * between
+    value = over_units.value
+    return Estimate(
+        value=value,
+        low=float(value - np.hypot(value - over_units.low, reach)),
+        high=float(min(1.0, value + np.hypot(over_units.high - value, reach))),
+        level=level,
+        method=f"{over_units.method}; Student's t over {count} products",
+        covers="trainer",
     )
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "DescribedTable",
     "IsolatedEvidence",
     "JudgeEvidence",
+    "RecipeUse",
     "SyntheticEvidence",
     "UseEvidence",
 ]
@@ -165,6 +166,27 @@ class UseEvidence:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RecipeUse:
+    """What models learn from tables that the same generator makes again of the same members. All intervals cover test people and such tables.
+
+    The audited table is not among them: whoever chose it among several would count the choice.
+
+    Parameters
+    ----------
+    tables : int
+        Tables that were made again.
+    judges : tuple of JudgeEvidence
+        What each kind of model reaches on average; empty if the target has many values.
+    saved : Estimate or None
+        Mean share of the errors of a constant answer that the model of the utility saves; None if the constant is never wrong.
+    """
+
+    tables: int
+    judges: tuple[JudgeEvidence, ...]
+    saved: Estimate | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ColumnShape:
     """How the values of one column are spread over bins; bins of few people are joined with a neighbour.
 
@@ -202,6 +224,8 @@ class SyntheticEvidence:
         What describes the table and decides nothing; None if there was nothing to compare.
     use : UseEvidence or None
         What models learn from it; None if the target has many values.
+    recipe : RecipeUse or None
+        What models learn from tables that its generator makes again; None if it was not run again.
     """
 
     rows: int
@@ -211,6 +235,7 @@ class SyntheticEvidence:
     shapes: tuple[ColumnShape, ...] = ()
     described: DescribedTable | None = None
     use: UseEvidence | None = None
+    recipe: RecipeUse | None = None
 
     @property
     def leaking(self) -> tuple[ColumnLeak, ...]:

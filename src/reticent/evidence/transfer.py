@@ -181,7 +181,9 @@ def compare_transfer(
             (between, len(values)),
             level,
             ends=(-1.0, 1.0) if loss else (0.0, 1.0),
-            method=METHOD,
+            method=METHOD
+            if len(values) == 1
+            else f"{METHOD}, Student's t over {len(values)} tables",
         )
 
     auc, ap = (

@@ -280,13 +280,18 @@ def _tables_plan(
     generator: Any,
     policy: Policy,
     seed: int,
+    pool: int | None,
     **settings: Any,
 ) -> tuple[Table, AuditPlan]:
     """Return the records of a synthetic table's audit, and its plan."""
     given = with_people_held_out(given)
     prepared = given.prepared(seed=seed)
+    trainer = prepared.generator(generator)
+    made_by = given.made_by
+    if made_by is not None and trainer is None:
+        pool = None  # nobody asked for it, and too few people were held out
     plan = AuditPlan(
-        trainer=prepared.generator(generator),
+        trainer=trainer,
         product=prepared.synthetic,
         of_kind=SyntheticTableKind(given.judged_target),
         product_content=prepared.synthetic.content(),
@@ -310,13 +315,16 @@ def _tables_plan(
             policy=policy.name,
             seed=seed,
             claimed_epsilon=settings["claimed_epsilon"],
-            generator=shown(generator, "generator"),
-            pool=settings["pool"],
+            generator=shown(generator, "generator")
+            if made_by is None or trainer is None
+            else made_by.recipe,
+            pool=pool,
             watch=settings["watch"],
         ),
+        pool=pool,
         **settings,
     )
-    return prepared.table, plan
+    return prepared.audited_by(trainer), plan
 
 
 def _named(column: object, argument: str) -> str | None:

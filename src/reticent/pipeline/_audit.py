@@ -24,6 +24,7 @@ from reticent.evidence import (
     pair_wins,
 )
 from reticent.pipeline._advice import gap_of_missing, plain_gap, remedies, unneeded
+from reticent.pipeline._again import learn_again
 from reticent.pipeline._ask import ask_null, ask_product, training_findings
 from reticent.pipeline._attributes import guess_attributes
 from reticent.pipeline._case import Case
@@ -136,6 +137,7 @@ def run_audit(
         late=_late(statistics, claims, insider, plan, run),
         blind=blind,
         attributes=guess_attributes(case, product, between),
+        recipe=learn_again(case, size, between),
     )
     gathered = gather(plan, arena, scored, heard, run)
     dossier = _dossier(

@@ -28,7 +28,9 @@ from reticent.evidence import (
     LongStatistic,
     Naming,
     PoolEvidence,
+    RecipeUse,
     StatisticSkipped,
+    SyntheticEvidence,
     UnitScores,
     WorstCase,
     calibrated_odds,
@@ -99,6 +101,8 @@ class Heard:
         What the records alone tell about membership.
     attributes : tuple of GuessedAttribute
         Columns that were guessed from the answers.
+    recipe : RecipeUse or None
+        What synthetic tables are good for that were made again.
     """
 
     insider: InsiderEvidence | None = None
@@ -109,6 +113,7 @@ class Heard:
     late: Mapping[str, str] = field(default_factory=dict)
     blind: BlindEvidence | None = None
     attributes: tuple[GuessedAttribute, ...] = ()
+    recipe: RecipeUse | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,19 +246,25 @@ def gather(
         ),
         blind=heard.blind,
         attributes=heard.attributes,
-        synthetic=kind.further(
-            challenge,
-            sides,
-            best_scores,
-            joint=work.joint,
-            choices=work.choices,
-            smallest=plan.policy.smallest_group,
-            seed=run.seed,
-        ),
+        synthetic=_further(work, best_scores),
     )
     return Gathered(
         evidence=evidence, scores=by_unit, best_scores=best_scores, posterior=posterior
     )
+
+
+def _further(work: _Work, best_scores: NDArray[np.float64]) -> SyntheticEvidence | None:
+    """Return what is known of a synthetic table beside the attacks, of its recipe too; None for models."""
+    of_table = work.plan.kind.further(
+        work.arena.product.challenge,
+        work.sides,
+        best_scores,
+        joint=work.joint,
+        choices=work.choices,
+        smallest=work.plan.policy.smallest_group,
+        seed=work.run.seed,
+    )
+    return of_table and replace(of_table, recipe=work.heard.recipe)
 
 
 def do_all(run: Run, jobs: Sequence[Callable[[], T]]) -> list[T]:

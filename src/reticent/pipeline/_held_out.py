@@ -27,6 +27,7 @@ from reticent.policy import Policy, read_policy
 from reticent.product import SyntheticTable
 from reticent.report import Dossier
 from reticent.run import Run
+from reticent.train import PrivateTable
 
 __all__ = ["CHOOSING_SPENDS", "SHADOWS", "HeldOutAudit", "RealTable", "divided"]
 
@@ -118,7 +119,7 @@ class HeldOutAudit:
         real: RealTable,
         members: NDArray[np.bool_],
         *,
-        target: str | None,
+        recipe: PrivateTable,
         file: Path | None,
         run: Run,
     ) -> Dossier:
@@ -132,8 +133,8 @@ class HeldOutAudit:
             The records.
         members : array of bool
             Whether each of them was used.
-        target : str or None
-            The column that models will predict.
+        recipe : PrivateTable
+            What made it, with which attackers make tables of their own.
         file : Path or None
             Where the synthetic table was written.
         run : Run
@@ -145,11 +146,12 @@ class HeldOutAudit:
             synthetic=made,
             real=real.frame if divided_by_column else real.frame.iloc[rows[members]],
             holdout=None if divided_by_column else real.frame.iloc[rows[~members]],
-            target=target,
+            target=recipe.target,
             unit=real.unit,
             part=real.part,
             schema=real.schema,
             drop=real.drop,
+            made_by=recipe,
         )
         table, plan = _tables_plan(
             given,

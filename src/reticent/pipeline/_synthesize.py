@@ -190,6 +190,8 @@ class FittedTable:
         Where its tables come from.
     real : RealTable
         For the types of its columns.
+    recipe : PrivateTable
+        What was fitted, with its noise.
     seal : Seal or None
         By which the owner finds the people again who were held out; None if nobody was.
     """
@@ -199,6 +201,7 @@ class FittedTable:
     target: str
     provenance: Provenance
     real: RealTable
+    recipe: PrivateTable
     seal: Seal | None = None
 
     def sample(self, rows: int | None = None, *, seed: int = 0) -> pd.DataFrame:
@@ -365,7 +368,7 @@ def run_synthesis(
     if plan.audit is None:
         return result
     dossier = plan.audit.judge(
-        result.table, real, members, target=plan.target, file=out, run=run
+        result.table, real, members, recipe=fitted.recipe, file=out, run=run
     )
     return replace(result, dossier=dossier)
 
@@ -426,6 +429,7 @@ def fit_table(
             guarantee=guarantee,
         ),
         real=real,
+        recipe=recipe,
         seal=seal,
     )
 

@@ -24,7 +24,12 @@ from reticent.data import (
 from reticent.errors import InvalidInput, InvalidTable
 from reticent.product import SyntheticTable, Trainer, load_synthetic
 from reticent.run import named_by_user, stream
-from reticent.train import generator_of, parse_claimed_generator, parse_generator
+from reticent.train import (
+    PrivateTable,
+    generator_of,
+    parse_claimed_generator,
+    parse_generator,
+)
 
 __all__ = [
     "NO_HOLDOUT",
@@ -102,10 +107,13 @@ class TablesAudit:
         Members, non-members and auxiliary people with a part each, and findings about how the tables differ.
     synthetic : SyntheticTable
         The table that would be released, in the columns of the real one.
+    made_by : PrivateTable or None
+        The recipe, if the caller has just made the table with it.
     """
 
     table: Table
     synthetic: SyntheticTable
+    made_by: PrivateTable | None = None
 
     @property
     def rows_per_member(self) -> float:
@@ -128,8 +136,8 @@ class TablesAudit:
         Parameters
         ----------
         named : str, recipe or None
-            ``"module:function"``, a recipe of reticent's own, or its description. If nobody names one, the recipe in the file beside the table is
-            taken, if it is one of reticent's own with a guarantee.
+            ``"module:function"``, a recipe of reticent's own, or its description. If nobody names one, it is the recipe that has just made the table, or
+            the one in the file beside it, if that is one of reticent's own with a guarantee and declares nothing in another file.
 
         Raises
         ------
@@ -143,16 +151,49 @@ class TablesAudit:
             return parse_generator(named, rows_per_record=rows, members=self.members)
         if named is not None:
             return generator_of(named, rows_per_record=rows, members=self.members)
+        if self._smallest_part < FEWEST_TO_GENERATE:
+            return None
+        if self.made_by is not None:
+            return generator_of(
+                self.made_by, rows_per_record=rows, members=self.members
+            )
+        return self._claimed()[0]
+
+    def audited_by(self, trainer: Trainer | None) -> Table:
+        """Return the table of the audit, with a note if the file beside the synthetic table states a recipe that attackers cannot use.
+
+        Parameters
+        ----------
+        trainer : Trainer or None
+            What :meth:`generator` returned.
+        """
+        if trainer is not None or self._smallest_part < FEWEST_TO_GENERATE:
+            return self.table
+        why_not = self._claimed()[1]
+        if not why_not:
+            return self.table
+        note = Finding(
+            name="recipe_not_run",
+            severity=Severity.NOTE,
+            text=f"the file beside the synthetic table states a guarantee, but no shadow generators were trained and the guarantee was not worked out again: {why_not}",
+        )
+        return replace(self.table, findings=(*self.table.findings, note))
+
+    def _claimed(self) -> tuple[Trainer | None, str]:
+        """Return the generator that the file beside the table describes, or why there is none; neither if the file states no guarantee."""
         stated = self.synthetic.provenance
         # Whoever makes no claim has nothing to prove, and a recipe that a stranger wrote is then not run.
-        if stated.guarantee is None or self._smallest_part < FEWEST_TO_GENERATE:
-            return None
+        if stated.guarantee is None:
+            return None, ""
         try:
-            return parse_claimed_generator(
-                stated.recipe, rows_per_record=rows, members=self.members
+            generator = parse_claimed_generator(
+                stated.recipe,
+                rows_per_record=self.rows_per_member,
+                members=self.members,
             )
-        except InvalidInput:
-            return None
+        except InvalidInput as error:
+            return None, str(error)
+        return generator, ""
 
     @property
     def _smallest_part(self) -> int:
@@ -179,6 +220,8 @@ class GivenTables:
         What its columns hold.
     drop : sequence of str
         Columns that are left out.
+    made_by : PrivateTable or None
+        The recipe, if the caller has just made the synthetic table with it. Of a table from elsewhere only its file speaks, which is not believed.
     findings : tuple of Finding
         What is to be said about where they come from.
     """
@@ -193,6 +236,7 @@ class GivenTables:
     part: str | None = None
     schema: Schema | None = None
     drop: Sequence[str] = ()
+    made_by: PrivateTable | None = None
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -262,7 +306,9 @@ class GivenTables:
         table, about_auxiliary = _with_auxiliary(table, seed=seed)
         table = replace(table, findings=(*table.findings, *findings, *about_auxiliary))
         return TablesAudit(
-            table=table, synthetic=replace(self.synthetic, frame=alike.frame)
+            table=table,
+            synthetic=replace(self.synthetic, frame=alike.frame),
+            made_by=self.made_by,
         )
 
     @property

@@ -261,6 +261,8 @@ def generator_of(
             "'module:function'."
         )
     first = _first_rows(members, recipe.rows_per_person)
+    # Refused here, and not by the first of many shadow tables.
+    recipe.must_be_declared(first)
     return RecipeGenerator(
         made_by=recipe.settled(first), rows_per_record=rows_per_record
     )

@@ -28,6 +28,7 @@ from reticent.report.sections.table_alike import TableAlikeSection
 from reticent.report.sections.table_disclosure import TableDisclosureSection
 from reticent.report.sections.table_exposed import TableExposedSection
 from reticent.report.sections.table_not_run import TableNotRunSection
+from reticent.report.sections.table_pool import TablePoolSection
 from reticent.report.sections.table_use import TableUseSection
 from reticent.report.sections.verdict import VerdictSection
 from reticent.report.sections.watched import WatchedSection
@@ -79,7 +80,7 @@ TABLE_SECTIONS: tuple[Section, ...] = (
     WorstCaseSection(),
     PeopleSection(),
     GroupsSection(),
-    PoolSection(),
+    TablePoolSection(),
     ControlsSection(),
     BlindSection(),
     TableNotRunSection(),

@@ -21,13 +21,18 @@ class PoolSection:
     """How much depends on the run of the training."""
 
     title = "Other models of the same recipe"
+    noun = "models"
+    column = "models"  # head of the column that counts them
+    placed = "in the product's place"
 
     def html(self, dossier: Dossier) -> Markup | None:
         """Return a table and a figure; None without a pool."""
         pool = dossier.evidence.pool
         if pool is None:
             return None
-        return block(_targets(dossier.evidence, pool), _convergence(pool))
+        return block(
+            self._targets(dossier.evidence, pool), _convergence(pool, self.noun)
+        )
 
     def text(self, dossier: Dossier) -> RenderableType | None:
         """Return the table for a terminal."""
@@ -38,7 +43,7 @@ class PoolSection:
         def make(*, narrow: bool) -> RenderableType:
             between = "\n" if narrow else " "
             return grid(
-                _heads(pool, "TPR at"),
+                self._heads(pool, "TPR at"),
                 (
                     (
                         plain(target.name),
@@ -53,83 +58,81 @@ class PoolSection:
             )
 
         words = paragraph(
-            pool_words(pool),
-            "Each was attacked in the product's place; these intervals cover other runs of the trainer, too."
+            pool_words(pool, self.noun),
+            f"Each was attacked {self.placed}; these intervals cover other runs of the trainer, too."
             if pool.targets
             else "",
         )
         return stack(words, Fitting(make) if pool.targets else None)
 
+    def _heads(self, pool: PoolEvidence, rate: str) -> tuple[str, ...]:
+        rates = pool.targets[0].fpr if pool.targets else ()
+        return (
+            "attack",
+            self.column,
+            "LTU accuracy",
+            "range",
+            *(f"{rate} {percent(fpr)}" for fpr in rates),
+        )
 
-def pool_words(pool: PoolEvidence) -> str:
+    def _targets(self, evidence: Evidence, pool: PoolEvidence) -> Markup:
+        if not pool.targets:
+            skipped = evidence.skipped_statistic(LongStatistic.OTHER_MODELS)
+            return lead(
+                pool_words(pool, self.noun),
+                "They are too few to stand in for the product one by one."
+                if skipped is None
+                else f"They were not attacked {self.placed}: {skipped.why}.",
+            )
+        rows = (
+            (
+                plain(target.name),
+                target.targets,
+                target.auc,
+                f"{target.lowest:.3f} to {target.highest:.3f}",
+                *target.tpr,
+            )
+            for target in pool.targets
+        )
+        return block(
+            lead(
+                pool_words(pool, self.noun),
+                f"Here each of them was attacked {self.placed}. The intervals on attacks elsewhere in this report are for this very "
+                f"product; those in this table are for the average over {self.noun} and cover other runs of the trainer, too. The range shows the single {self.noun}; "
+                "an LTU accuracy of 0.5 is a coin.",
+            ),
+            table(self._heads(pool, "TPR at FPR"), rows),
+        )
+
+
+def pool_words(pool: PoolEvidence, noun: str = "models") -> str:
     """Return how many models were trained and who chose their number."""
     why = (
         "as many as the time allowed; the number was set before any result was seen"
         if pool.chosen == "by time"
         else "as many as were asked for"
     )
-    return f"{pool.models} models were trained by the product's recipe on random halves of the records ({why})."
+    return f"{pool.models} {noun} were trained by the product's recipe on random halves of the records ({why})."
 
 
-def _heads(pool: PoolEvidence, rate: str) -> tuple[str, ...]:
-    rates = pool.targets[0].fpr if pool.targets else ()
-    return (
-        "attack",
-        "models",
-        "LTU accuracy",
-        "range",
-        *(f"{rate} {percent(fpr)}" for fpr in rates),
-    )
-
-
-def _targets(evidence: Evidence, pool: PoolEvidence) -> Markup:
-    if not pool.targets:
-        skipped = evidence.skipped_statistic(LongStatistic.OTHER_MODELS)
-        return lead(
-            pool_words(pool),
-            "They are too few to stand in for the product one by one."
-            if skipped is None
-            else f"They were not attacked in the product's place: {skipped.why}.",
-        )
-    rows = (
-        (
-            plain(target.name),
-            target.targets,
-            target.auc,
-            f"{target.lowest:.3f} to {target.highest:.3f}",
-            *target.tpr,
-        )
-        for target in pool.targets
-    )
-    return block(
-        lead(
-            pool_words(pool),
-            "Here each of them was attacked in the product's place. The intervals on attacks elsewhere in this report are for this very "
-            "product; those in this table are for the average over models and cover other runs of the trainer, too. The range shows the single models; "
-            "an LTU accuracy of 0.5 is a coin.",
-        ),
-        table(_heads(pool, "TPR at FPR"), rows),
-    )
-
-
-def _convergence(pool: PoolEvidence) -> Markup | None:
+def _convergence(pool: PoolEvidence, noun: str) -> Markup | None:
     if not pool.convergence:
         return None
     names = list(dict.fromkeys(each.attack for each in pool.convergence))
     return block(
-        heading("Would more models find more?"),
+        heading(f"Would more {noun} find more?"),
         lead(
             "LTU accuracy against this product with a part of the pool and with all of it. A curve that still climbs at its right end would climb further "
-            "with more models; one that is flat has seen enough."
+            f"with more {noun}; one that is flat has seen enough."
         ),
         card(
-            _drawing(pool.convergence),
+            _drawing(pool.convergence, noun),
             key(zip(("member", "other"), map(plain, names), strict=False)),
         ),
     )
 
 
-def _drawing(convergence: Sequence[Convergence]) -> Markup:
+def _drawing(convergence: Sequence[Convergence], noun: str) -> Markup:
     """Draw what attacks reach with parts of the pool."""
     sizes = sorted({each.models for each in convergence})
     # Ends at multiples of 0.05 with room around the intervals.
@@ -141,7 +144,7 @@ def _drawing(convergence: Sequence[Convergence]) -> Markup:
             low=sizes[0] / 1.25,
             high=sizes[-1] * 1.25,
             ticks=_spaced(sizes),
-            label="models in the pool (each step doubles them)",
+            label=f"{noun} in the pool (each step doubles them)",
             log=True,
         ),
         y=Axis(
@@ -150,18 +153,20 @@ def _drawing(convergence: Sequence[Convergence]) -> Markup:
             ticks=round_ticks(low, high),
             label="LTU accuracy (0.5 is a coin)",
         ),
-        title="LTU accuracy against the number of models",
+        title=f"LTU accuracy against the number of {noun}",
         height=300,
     )
     plot.axes()
     if low <= 0.5 <= high:
         plot.line([(plot.x.low, 0.5), (plot.x.high, 0.5)], "chance")
     for number, attack in enumerate(dict.fromkeys(each.attack for each in convergence)):
-        _course(plot, [each for each in convergence if each.attack == attack], number)
+        _course(
+            plot, [each for each in convergence if each.attack == attack], number, noun
+        )
     return plot.svg("plot-convergence")
 
 
-def _course(plot: Plot, points: Sequence[Convergence], number: int) -> None:
+def _course(plot: Plot, points: Sequence[Convergence], number: int, noun: str) -> None:
     css = ("reached", "")[number % 2]
     # A hair to the side, so that intervals of two attacks do not lie on each other.
     aside = 1 + 0.012 * (1 - 2 * (number % 2))
@@ -169,7 +174,7 @@ def _course(plot: Plot, points: Sequence[Convergence], number: int) -> None:
         [(p.models * aside, p.auc.value) for p in points], f"course {css}".strip()
     )
     for p in points:
-        tip = f"{plain(p.attack)} with {p.models} models: LTU accuracy {p.auc} at {percent(p.auc.level)} confidence"
+        tip = f"{plain(p.attack)} with {p.models} {noun}: LTU accuracy {p.auc} at {percent(p.auc.level)} confidence"
         at = p.models * aside
         plot.rise(at, p.auc.low, p.auc.high, f"whisker thin {css}".strip(), tip)
         plot.dot(at, p.auc.value, f"point {css}".strip(), tip)

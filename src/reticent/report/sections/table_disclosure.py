@@ -1,14 +1,15 @@
 """Neighbours, singling out, linkability and attribute inference: what describes a synthetic table and decides nothing."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from markupsafe import Markup
 from rich.console import RenderableType
 
-from reticent.evidence import DescribedTable, Disclosure
+from reticent.evidence import DescribedTable, Disclosure, Estimate
 from reticent.report._dossier import Dossier
 from reticent.report._markup import block, heading, lead, table
-from reticent.report._terminal import grid, paragraph, stack
+from reticent.report._terminal import Fitting, grid, on_two_lines, paragraph, stack
 from reticent.report.words import whole
 
 __all__ = ["TableDisclosureSection"]
@@ -51,7 +52,7 @@ class TableDisclosureSection:
                 ((q, m, n, d) for q, m, n, _, d in _questions(described)),
             ),
             paragraph(*_neighbour_words(described)),
-            grid(ACCURACY_HEADS, _accuracies(described)),
+            Fitting(partial(_accuracy_grid, described)),
         )
 
 
@@ -88,9 +89,22 @@ def _neighbour_words(described: DescribedTable) -> list[str]:
     ]
 
 
-def _accuracies(described: DescribedTable) -> Iterator[tuple[str, str, str, str]]:
+def _accuracy_grid(described: DescribedTable, *, narrow: bool) -> RenderableType:
+    return grid(
+        ACCURACY_HEADS,
+        (
+            (name, *(on_two_lines(each, narrow) for each in estimates))
+            for name, *estimates in _accuracies(described)
+        ),
+        narrow=narrow,
+    )
+
+
+def _accuracies(
+    described: DescribedTable,
+) -> Iterator[tuple[str, Estimate, Estimate, Estimate]]:
     for name, accuracy in (
         ("synthetic rows and members", described.loss.train),
         ("synthetic rows and non-members", described.loss.test),
     ):
-        yield name, str(accuracy.mean), str(accuracy.real), str(accuracy.synthetic)
+        yield name, accuracy.mean, accuracy.real, accuracy.synthetic

@@ -295,6 +295,18 @@ class PrivateTable(PlainTrainer):
             (*declared, *self.constraints), table.schema, ranges=ranges
         )
 
+    def must_be_declared(self, table: Table) -> None:
+        """Refuse a domain or constraints that cannot be read, or that are about other columns than those of a table.
+
+        Raises
+        ------
+        InvalidInput
+            If they are.
+        """
+        if self.domain is not None:
+            declared_columns(self.domain, table)
+        self.parsed_constraints(table)
+
     def must_fit(self, table: Table) -> None:
         """Refuse a table that the recipe cannot protect, or that lacks the target.
 
