@@ -16,7 +16,7 @@ TWICE := -n 2 --dist loadscope --no-loadscope-reorder
 # there is no browser; a file whose lines no test runs brings it down. What tests start beside them (examples, workers) is not counted, so that
 # it is a lower bound. SlipCover counts a line once and then takes its probe out; a tracer took a third of the time of every test.
 FLOOR := 84
-COUNTED := -m slipcover --source src/reticent --omit src/reticent/train/private/compiled.py --skip-covered --missing-width 60 --fail-under $(FLOOR)
+COUNTED := -m slipcover --source src/reticent --omit src/reticent/train/private/compiled.py --json --out build/lines.json
 
 .PHONY: demo test test-all calibration test-lowest test-python check format bench peers docs clean
 
@@ -33,7 +33,9 @@ demo: $(VENV)/core  ## audit a built-in table; a refusal (status 1) is the expec
 	$(BIN)/reticent audit --out build/demo; test $$? -eq 1
 
 test: $(VENV)/dev  ## everything but the slow tests, with a coverage figure
+	mkdir -p build
 	$(BIN)/python $(COUNTED) -m pytest $(TWICE) -m "not slow" -W ignore::pytest.PytestAssertRewriteWarning
+	$(BIN)/python tests/lines.py build/lines.json $(FLOOR)
 
 # The slow tests of tests/calibration leave what they counted in build/calibration; the page is written from it, also if a test fails.
 test-all: $(VENV)/dev  ## everything, and the page on error rates (docs/reference/calibration.md)

@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 import reticent
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-dossier = reticent.audit(RandomForestClassifier(50), X, y, rounds=8, pool=8, seed=1)
+dossier = reticent.audit(RandomForestClassifier(50), X, y, rounds=4, pool=4, seed=1)
 print(dossier)
 for reason in dossier.reasons:
     print("-", reason)

@@ -338,6 +338,7 @@ def test_power_on_the_peers_target():
     assert power(LikelihoodRatio(), forest, 20)[0] > 0.968
 
 
+@pytest.mark.slow
 def test_four_models_do_what_peers_need_sixteen_for(forest):
     """LiRA online of a peer reaches .950 with 20 per-record variances, RMIA .884."""
     auc, low_rate = power(RelativeRatio(), forest, 4)

@@ -411,6 +411,7 @@ def test_interrupted_audit_says_so_and_does_not_look_like_a_verdict(folder):
 
 
 @pytest.mark.usefixtures("few_trees")
+@pytest.mark.slow
 def test_change_of_the_users_code_is_not_answered_from_kept_stages(unfinished):
     with (unfinished / "mine.py").open("a") as module:
         module.write("\n# changed\n")

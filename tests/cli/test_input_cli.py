@@ -93,7 +93,11 @@ def test_a_piped_run_prints_its_stages_and_json_prints_nothing_else(tmp_path):
     ids=["missing", "constant", "one", "huge", "text", "absent", "large"],
 )
 @pytest.mark.parametrize(
-    "trainer", ["RandomForestClassifier(n_estimators=5)", "LogisticRegression()"]
+    "trainer",
+    [
+        "RandomForestClassifier(n_estimators=5)",
+        pytest.param("LogisticRegression()", marks=pytest.mark.slow),
+    ],
 )
 def test_poor_columns_are_audited(tmp_path, column, trainer):
     done = audit(tmp_path, frame(b=column), "--trainer", trainer, "--json")

@@ -172,7 +172,8 @@ def test_a_column_that_cannot_be_imitated_is_one_sentence(
     (folder / "notes.toml").write_text(
         '[columns]\nage = "numeric"\nnote = "categorical"\n'
     )
-    arguments = ["--epsilon", "3", "--method", method, "--no-audit"]
+    # Secret noise hears something in an empty column once in sixty times.
+    arguments = ["--epsilon", "3", "--method", method, "--no-audit", "--seeded"]
     if declared:
         arguments += ["--schema", "notes.toml"]
     done = run("synthesize", "people.csv", *arguments, folder=folder)
@@ -205,7 +206,7 @@ def test_an_empty_file_and_a_table_of_nothing_are_one_sentence(folder):
         ("header.csv", "has 0 rows"),
         ("missing.csv", "is empty or the budget is too small"),
     ):
-        done = run("synthesize", name, "--epsilon", "3", "--no-audit", folder=folder)
+        done = run("synthesize", name, "--epsilon", "3", "--no-audit", "--seeded", folder=folder)  # fmt: skip
         assert done.returncode == 2
         *_, error = done.stderr.strip().splitlines()
         assert error.startswith("error: ")
@@ -234,8 +235,11 @@ def test_too_few_rows_are_one_sentence(folder, rows, arguments, words):
     assert words in error
 
 
-def test_a_table_is_judged_by_people_who_were_held_out(folder, few_trees):
+def test_a_table_is_judged_by_people_who_were_held_out(folder, few_trees, monkeypatch):  # fmt: skip
     """One command from the file to the verdict, whose status is that of the verdict."""
+    for room in ("pipeline._held_out", "cli._synthesize"):
+        monkeypatch.setattr(f"reticent.{room}.SHADOWS", 4)
+    monkeypatch.setattr("reticent.pipeline._reruns.MOST_RUNS", 20)
     pd.read_csv(folder / "people.csv")[["age", "smokes", "ill"]].to_csv(
         folder / "small.csv", index=False
     )
@@ -263,7 +267,7 @@ def test_a_table_is_judged_by_people_who_were_held_out(folder, few_trees):
     about = verify(folder / "judged", folder / "synthetic.csv", table=folder / "small.csv")  # fmt: skip
     assert about.holds, about.sentence
     # Audited again later, by the command that the report states: the owner's key finds the same people, and everything comes out the same.
-    assert dossier.repeat == "reticent audit small.csv --target ill --synthetic synthetic.csv --policy default --pool 8 --seed 0"  # fmt: skip
+    assert dossier.repeat == "reticent audit small.csv --target ill --synthetic synthetic.csv --policy default --pool 4 --seed 0"  # fmt: skip
     again = run(*shlex.split(dossier.repeat)[1:], "--workers", "1", "--out", "again", folder=folder)  # fmt: skip
     assert again.returncode == done.returncode, again.stderr
     later = Dossier.from_json((folder / "again" / "dossier.json").read_text())

@@ -92,6 +92,7 @@ def named(name):
     )
 
 
+@pytest.mark.slow
 def test_a_function_that_adds_less_noise_than_it_claims_is_refuted(counting):
     """Both claim epsilon 1/2 of pure differential privacy; the second one's is 50."""
     assert shown(case_of(["ill"], named("honest")), delta=0.0).audited.low < 0.5

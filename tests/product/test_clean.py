@@ -117,7 +117,14 @@ TREES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", TREES)
+# Seconds each, and made of what the others are made of.
+LONG = ("gradient boosting", "stack", "calibrated")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(k, marks=pytest.mark.slow if k in LONG else ()) for k in TREES],
+)
 def test_trees_answer_members_the_same_and_show_less_of_them(kind, seed):
     make, least, most = TREES[kind]
     cleaned, before, after = before_and_after(make(), seed)

@@ -138,6 +138,7 @@ for train in (
 
 
 @pytest.mark.usefixtures("few_trees")
+@pytest.mark.slow
 def test_a_network_is_audited_with_a_pool():
     table = people(400)
     trainer = NetworkTrainer(

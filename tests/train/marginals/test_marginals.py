@@ -296,7 +296,9 @@ def test_systematic_sampling_meets_shares_to_one_row(seed):
 def test_tables_that_cannot_be_imitated_are_refused():
     rng = np.random.default_rng(0)
     frame = people(rng, 300)
-    generator = MarginalGenerator()
+    generator = MarginalGenerator(
+        noise="seeded"
+    )  # secret noise hears something in an empty column once in sixty times
     with pytest.raises(InvalidInput, match="fewer than 100 rows"):
         generator.train(as_table(frame[:50]), seed=0)
     text = frame.assign(note=[f"text {k}" for k in range(300)])

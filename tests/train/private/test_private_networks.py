@@ -360,6 +360,7 @@ def test_a_basis_of_the_records_changes_no_answer(seed):
         assert rotated == pytest.approx(plain, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_a_basis_of_the_records_changes_no_noise(seed):
     """Steps on empty batches: what a unit answers about a record has the record's length as its deviation."""
     X = torch.randn(5, 20, generator=torch.Generator().manual_seed(seed))
