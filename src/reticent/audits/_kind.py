@@ -253,7 +253,9 @@ class Kind(ABC):
 
         Only kinds that can be run again have products to learn from.
         """
-        raise NotImplementedError
+        raise AssertionError(
+            f"a {self.name} is not made again; ask can_run_again first"
+        )
 
     def use_of_recipe(
         self, learned: Sequence[Learned], sides: Sides, *, level: float, seed: int
