@@ -153,6 +153,9 @@ def test_what_is_done_about_a_file_comes_first_if_nothing_shows_more():
     command = shlex.split(clean.partition("is left: ")[2])
     assert command[:2] == ["reticent", "audit"]
     assert command[-2:] == ["--save-product", "cleaned-product"]
+    # A product that was kept as it was trained is cleaned by leaving that wish out.
+    kept_as_is = plan(arguments=(*TYPED, "--as-is"))
+    assert remedies(kept_as_is, found(READ, QUERIED))[0] == clean
     assert "(combined pool) has a privacy score of 0.960" in queries
     assert tuple(others) == remedies(plan())
     # Answers that break the limit of 0.9 as well are no way out.

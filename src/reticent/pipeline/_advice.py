@@ -7,6 +7,7 @@ import math
 import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 
 from scipy.stats import norm
 
@@ -136,8 +137,10 @@ def _file_steps(plan: AuditPlan, evidence: Evidence) -> list[str]:
         return []
     steps = _another_model(plan, evidence)
     if plan.trainer is not None and plan.product is None and not plan.cleaned:
+        # Whoever keeps a product as it was trained keeps what cleaning would take out.
+        words = tuple(word for word in plan.arguments if word != "--as-is")
         how = (
-            _again(plan, "save-product", CLEANED_FOLDER)
+            _again(replace(plan, arguments=words), "save-product", CLEANED_FOLDER)
             if plan.arguments
             else "reticent.clean"
         )

@@ -23,7 +23,7 @@ _BANNER = template(
 )
 # A command of reticent's, which ends where another begins or the sentence does.
 _COMMAND = re.compile(
-    r"reticent (?:audit|clean|train) .*?(?= and then reticent |$)", re.DOTALL
+    r"reticent (?:audit|clean|compare|train) .*?(?= and then reticent |$)", re.DOTALL
 )
 _STEP = template(
     "{% for words, is_command in parts %}{% if is_command %}<code>{{ words }}</code>{% else %}{{ words }}{% endif %}{% endfor %}"
