@@ -12,6 +12,10 @@ QUICK := tests/data tests/policy tests/attack/test_attacks.py tests/cli/test_pla
 # Two processes, each a module at a time: what the tests of a module share is made once. tests/conftest.py puts the long ones first.
 TWICE := -n 2 --dist loadscope --no-loadscope-reorder
 
+# Tests start more than a hundred processes. Where the environment forbids bytecode, each of them compiles the whole package anew, a second every time:
+# a seventh of the time of all tests.
+test test-all test-lowest test-python: export PYTHONDONTWRITEBYTECODE =
+
 # Share of lines, in percent, that the tests must reach. It is the figure of the day it was set, less two points, among others for tests that are skipped where
 # there is no browser; a file whose lines no test runs brings it down. What tests start beside them (examples, workers) is not counted, so that
 # it is a lower bound. SlipCover counts a line once and then takes its probe out; a tracer took a third of the time of every test.
