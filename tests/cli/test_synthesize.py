@@ -14,6 +14,7 @@ from reticent import verify
 from reticent.pipeline import SynthesisPlan
 from reticent.product import load_synthetic
 from reticent.report import Dossier
+from reticent.train import load_critic
 from reticent.train.wgan.noise import Source
 
 
@@ -82,6 +83,37 @@ def test_a_generator_with_a_critic_is_a_method_like_the_others(folder):
     assert 7.9 < stated.epsilon <= 8
     assert "up to 2 rows" in stated.mechanism
     assert made.provenance.recipe.startswith("reticent.WassersteinGenerator(")
+
+
+def test_the_critic_is_released_with_the_table_and_attacked_with_it(
+    folder, monkeypatch, few_trees
+):
+    """Epsilon covers both together, and the audit says so; of a critic that says nothing of the table it says the opposite."""
+    recipe = SynthesisPlan.generator
+    monkeypatch.setattr(SynthesisPlan, "generator", lambda plan: replace(recipe(plan), steps=20))  # fmt: skip
+    people = pd.read_csv(folder / "people.csv")[["age", "smokes", "ill"]][:600]
+    people["part"] = np.resize(["defender", "reserved", "auxiliary"], len(people))
+    people.to_csv(folder / "parts.csv", index=False)
+    command = ["synthesize", "parts.csv", "--part", "part", "--epsilon", "8", "--no-audit", "--out", "made.csv"]  # fmt: skip
+    refused = run(*command, "--critic", "critic", folder=folder)
+    assert refused.returncode == 2
+    assert "the method 'auto' trains none" in refused.stderr
+    done = run(*command, "--method", "wgan", "--critic", "critic", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert "--critic critic" in done.stdout
+    load_critic(folder / "critic").save(folder / "of_nothing")
+    for file, severity, words in (
+        ("critic", "note", "if that is so, the epsilon of the table covers both"),
+        ("of_nothing", "warning", "the epsilon of the table does not cover it"),
+    ):
+        audit = ["audit", "parts.csv", "--part", "part", "--synthetic", "made.csv", "--critic", file, "--pool", "0", "--watch", "0", "--json"]  # fmt: skip
+        done = run(*audit, "--workers", "1", folder=folder)
+        assert done.returncode in (0, 1, 3), done.stderr
+        dossier = json.loads(done.stdout)
+        finding = next(f for f in dossier["findings"] if f["name"] == "critic_released")
+        assert finding["severity"] == severity
+        assert words in finding["text"]
+        assert "critic" in {attack["name"] for attack in dossier["attacks"]}
 
 
 def test_an_interrupted_training_goes_on(folder, monkeypatch):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
+from scipy.stats import t as student
 
 from reticent.errors import InvalidInput
 from reticent.evidence import (
@@ -289,6 +290,16 @@ def test_interval_over_several_tables_covers_generating_again(seed):
     assert several.train.mean.value == pytest.approx(
         np.mean([s.train.mean.value for s in single])
     )
+    # Resemblance, too: at least as wide as Student's interval over the tables, and than that of one table over people.
+    for side in ("train", "test"):
+        mean = getattr(several, side).mean
+        each = [getattr(s, side).mean for s in single]
+        assert mean.covers == "trainer"
+        assert each[0].covers == "product"
+        values = np.array([e.value for e in each])
+        between = student.ppf(1 - (1 - LEVEL) / 2, 2) * values.std(ddof=1) / np.sqrt(3)
+        assert mean.high - mean.value >= min(between, 1 - mean.value) - 1e-12
+        assert mean.value - mean.low >= min(between, mean.value) - 1e-12
 
 
 @pytest.mark.parametrize("distance", ["euclid", "mixed", "hamming"])

@@ -5,7 +5,13 @@ import pytest
 from scipy.stats import binom, norm
 
 from reticent.errors import InvalidInput
-from reticent.evidence import compare_transfer, mean_share_saved, share_saved
+from reticent.evidence import (
+    Columns,
+    compare_transfer,
+    mean_share_saved,
+    privacy_loss,
+    share_saved,
+)
 from reticent.run import stream
 
 FALSE_ALARM = 1e-6
@@ -84,3 +90,41 @@ def test_the_mean_of_shares_is_the_share_of_mean_losses():
 def test_one_table_says_nothing_about_its_recipe():
     with pytest.raises(InvalidInput, match="at least two products"):
         mean_share_saved([[0, 1]], [1, 1], units=range(2), level=LEVEL)
+
+
+@pytest.mark.slow
+def test_losses_of_a_recipe_are_covered_over_people_and_tables(seed):
+    """Tables that copy more or fewer of their training rows. The twin is one table's interval over people, which speaks of that table and misses the recipe.
+
+    The mean of the recipe is that of all tables of all runs, whose error is a tenth of the length of an interval.
+    """
+    rng = stream(seed, "losses of a recipe")
+    people, runs = 60, 40
+
+    def rows(points):
+        ends = np.tile([0.0, 1.0], (points.shape[1], 1))
+        return Columns(numbers=points, codes=np.empty((len(points), 0)), ranges=ends)
+
+    def losses(train, test, made):
+        found = privacy_loss(train, test, made, level=LEVEL, rng=rng, permutations=39)
+        return found.loss, found.train.mean
+
+    of_recipe, alone = [], []
+    for _ in range(runs):
+        train, test = rng.random((2, people, 3))
+        made = []
+        for share in rng.random(TABLES):
+            copied = rng.random((people, 1)) < share
+            made.append(rows(np.where(copied, train, rng.random((people, 3)))))
+        of_recipe.append(losses(rows(train), rows(test), made))
+        alone.append(losses(rows(train), rows(test), made[:1]))
+    allowed = binom.ppf(1 - FALSE_ALARM, runs, 1 - LEVEL)
+    for k in range(2):
+        truth = np.mean([run[k].value for run in of_recipe])
+        misses, twin = (
+            sum(not run[k].low <= truth <= run[k].high for run in each)
+            for each in (of_recipe, alone)
+        )
+        assert {run[k].covers for run in of_recipe} == {"trainer"}
+        assert {run[k].covers for run in alone} == {"product"}
+        assert misses <= allowed < twin

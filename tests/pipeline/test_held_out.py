@@ -385,11 +385,19 @@ def test_what_a_table_is_good_for_is_said_of_it_and_of_its_recipe(quick, tmp_pat
         assert of_recipe.transfer.tables == 3
     assert recipe.saved.covers == "trainer"
     assert recipe.saved.low > 0
+    assert with_recipe.evidence.synthetic.described.loss.loss.covers == "product"
+    assert recipe.loss.tables == 3
+    # Spaces inside an interval do not break.
+    page = render_html(with_recipe).replace("\N{NO-BREAK SPACE}", " ")
+    for each in (recipe.loss.loss, recipe.loss.train.mean, recipe.loss.test.mean):
+        assert each.covers == "trainer"
+        assert str(each) in page
     for width in (80, 100, 140):
         text = render_text(with_recipe, width=width)
         start = text.index("What can be learned from it")
         assert "…" not in text[start : text.index("Singling out, linkability")]
     assert "3 tables were made again of the same members" in " ".join(text.split())
+    assert "The same generator made 3 tables again" in " ".join(text.split())
     again = Dossier.from_json(with_recipe.to_json())
     assert again.evidence.synthetic.recipe == recipe
 
@@ -397,6 +405,7 @@ def test_what_a_table_is_good_for_is_said_of_it_and_of_its_recipe(quick, tmp_pat
     assert alone.evidence.synthetic.recipe is None
     for page in (" ".join(render_text(alone, width=100).split()), render_html(alone)):
         assert "speak of this table alone, not of its recipe" in page
+        assert "speak of this table alone: its generator was not run again" in page
 
 
 def test_tables_are_made_again_half_as_often_as_there_are_shadow_tables():

@@ -407,6 +407,35 @@ def test_a_critic_is_attacked_with_its_own_scores(world):
 
 
 @pytest.mark.slow
+def test_the_critic_of_our_own_gan_is_caught_by_its_file(tmp_path):
+    """Trained on few people until it knows them, it is refused whatever the table; trained on others of the same source, it is not."""
+    rng = stream(0, "test/critic of our own")
+    names = [f"c{j}" for j in range(60)]
+    real, strangers, holdout = (
+        pd.DataFrame(rng.standard_normal((n, 60)).round(3), columns=names)
+        for n in (60, 60, 200)
+    )
+    overtrained = reticent.HealthGAN(steps=300, rate=1e-3, with_critic=True)
+    attacks = {}
+    for whose, trained_on in (("own", real), ("strangers", strangers)):
+        made = overtrained.train(table_from_frame(trained_on, target=None), seed=0)
+        made.frame.to_csv(tmp_path / f"{whose}.csv", index=False)
+        file = made.critic.save(tmp_path / whose)
+        # The table of strangers in both audits, so that only the critics differ.
+        dossier = reticent.audit(
+            synthetic=strangers, real=real, holdout=holdout, critic=file, workers=1
+        )
+        attacks[whose] = next(a for a in dossier.evidence.attacks if a.name == "critic")
+        finding = next(f for f in dossier.findings if f.name == "critic_released")
+        assert "no epsilon covers it" in finding.text
+        # Columns that have nothing to do with each other are of no use, which is refused too; it is the privacy that is asked about.
+        broken = dossier.check("privacy").outcome == "broken"
+        assert broken == (whose == "own"), dossier.reasons
+    assert attacks["own"].auc.low > 0.6
+    assert attacks["strangers"].auc.low < 0.5
+
+
+@pytest.mark.slow
 def test_shadow_generators_are_an_ordinary_pool(world, tmp_path, monkeypatch):
     (tmp_path / "toy_generator.py").write_text(GENERATOR)
     monkeypatch.syspath_prepend(str(tmp_path))

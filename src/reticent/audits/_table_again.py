@@ -1,4 +1,4 @@
-"""What models learn from tables that a generator makes again of the same members: what is known of the recipe, beside this one table."""
+"""Tables that a generator makes again of the same members, and what models learn from them: what is known of the recipe, beside this one table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from reticent.attack.synthetic import Tables
 from reticent.audits._sides import Sides
+from reticent.audits._table_statistics import loss_of_recipe, sampled_rows
 from reticent.audits._table_transfer import Question
 from reticent.audits._table_utility import losses_of
 from reticent.data import Coded
-from reticent.evidence import RecipeUse, mean_share_saved
+from reticent.evidence import Columns, RecipeUse, mean_share_saved
 from reticent.run import stream
 
 __all__ = ["Learned", "learn_from", "use_of_recipe"]
@@ -27,11 +28,14 @@ class Learned:
         Class probabilities; empty if nothing can be asked about the target.
     lost, constant : array of float, shape (non-members,)
         Loss of the model by which the utility is measured, and of a constant answer.
+    rows : Columns or None
+        A sample of the table, to be compared with people; None for the members themselves.
     """
 
     scores: NDArray[np.float32]
     lost: NDArray[np.float32]
     constant: NDArray[np.float32]
+    rows: Columns | None
 
 
 def learn_from(
@@ -71,6 +75,7 @@ def learn_from(
         else scores.astype(np.float32),
         lost=lost.astype(np.float32),
         constant=constant.astype(np.float32),
+        rows=None if learn is None else sampled_rows(learn, seed=seed),
     )
 
 
@@ -84,7 +89,7 @@ def use_of_recipe(
     level: float,
     seed: int,
 ) -> RecipeUse:
-    """Return what models reach on average that learn from a table of the recipe, with intervals over people and tables.
+    """Return what tables of the recipe are like, and what models reach on average that learn from one, with intervals over people and tables.
 
     Parameters
     ----------
@@ -119,4 +124,11 @@ def use_of_recipe(
         )
         if real.constant.any()
         else None,
+        loss=loss_of_recipe(
+            [one.rows for one in again if one.rows is not None],
+            tables,
+            sides,
+            level=level,
+            seed=seed,
+        ),
     )

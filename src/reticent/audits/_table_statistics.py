@@ -1,17 +1,20 @@
 """What describes a synthetic table and decides nothing: neighbours, disclosure, marginals."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reticent.attack.synthetic import Tables
+from reticent.audits._sides import Sides
 from reticent.data import Coded
 from reticent.evidence import (
     AttributeEvidence,
     Columns,
     DescribedTable,
     Disclosure,
+    PrivacyLoss,
     compare_correlations,
     compare_marginals,
     count_rare_categories,
@@ -23,7 +26,7 @@ from reticent.evidence import (
 )
 from reticent.run import stream
 
-__all__ = ["describe_table"]
+__all__ = ["describe_table", "loss_of_recipe", "sampled_rows"]
 
 # People of each side, and rows, that are looked at: the time grows with the square of it, and an error of about 2 % is left. None of this decides.
 MOST_ROWS = 1_000
@@ -77,6 +80,55 @@ def _columns(coded: Coded) -> Columns:
         numbers=numbers,
         codes=coded.categories.astype(np.int64),
         ranges=np.tile([0.0, 1.0], (numbers.shape[1], 1)),
+    )
+
+
+def sampled_rows(made: Coded, *, seed: int) -> Columns:
+    """Return as many rows of a table as are compared with people.
+
+    Parameters
+    ----------
+    made : Coded
+        The rows.
+    seed : int
+        Of the sample.
+    """
+    rows = stream(seed, "table/sampled rows").permutation(len(made))[:MOST_ROWS]
+    return _columns(made.take(np.sort(rows)))
+
+
+def loss_of_recipe(
+    made: Sequence[Columns],
+    tables: Tables,
+    sides: Sides,
+    *,
+    level: float,
+    seed: int,
+) -> PrivacyLoss:
+    """Return resemblance and privacy loss over several tables of one recipe, by the same people as those of the audited table.
+
+    Parameters
+    ----------
+    made : sequence of Columns
+        What :func:`sampled_rows` returned for each of the tables.
+    tables : Tables
+        Records of members and non-members.
+    sides : Sides
+        Who is a member.
+    level : float
+        Confidence of each interval by itself: none of them decides.
+    seed : int
+        Of the audit.
+    """
+    # The stream that chose the people in :func:`describe_table`.
+    sets = _Sets.of(tables, sides.tags, sides.units, stream(seed, "table/describe"))
+    return privacy_loss(
+        sets.members,
+        sets.others,
+        made,
+        level=level,
+        rng=stream(seed, "table/loss of recipe"),
+        permutations=PERMUTATIONS,
     )
 
 

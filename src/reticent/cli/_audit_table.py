@@ -25,6 +25,7 @@ from reticent.pipeline import (
 from reticent.policy import read_policy
 from reticent.product import load_synthetic, product_digest
 from reticent.run import Content, code_of
+from reticent.train import ReleasedCritic
 
 __all__ = ["run_on_table"]
 
@@ -42,11 +43,12 @@ def run_on_table(options: AuditOptions) -> int:
     schema = read_schema(options.subject.schema) if options.subject.schema else None
     digest = product_digest(options.synthetic)
     synthetic = load_synthetic(options.synthetic)
-    critic_content = Content(())
+    function: str | None = None
     if options.critic is not None:
         find_own_modules()
-        synthetic = replace(synthetic, critic=critic_of(options.critic))
-        critic_content = code_of(options.critic)
+        critic = critic_of(options.critic)
+        synthetic = replace(synthetic, critic=critic)
+        function = None if isinstance(critic, ReleasedCritic) else options.critic
     assert options.subject.table is not None, "there is a real table"
     given = GivenTables(
         synthetic=synthetic,
@@ -73,7 +75,8 @@ def run_on_table(options: AuditOptions) -> int:
         trainer=trainer,
         product=prepared.synthetic,
         of_kind=SyntheticTableKind(given.judged_target),
-        product_content=prepared.synthetic.content() + critic_content,
+        product_content=prepared.content()
+        + (Content(()) if function is None else code_of(function)),
         policy=policy,
         provenance=synthetic.provenance,
         product_digest=digest,
@@ -87,7 +90,7 @@ def run_on_table(options: AuditOptions) -> int:
         },
     )
     must_be_writable(options.out)
-    with carrying_out(options, options.generator, options.critic) as carried_out:
+    with carrying_out(options, options.generator, function) as carried_out:
         result = run_audit(prepared.audited_by(trainer), plan, run=carried_out)
     must_be_unchanged(options.synthetic, digest)
     return finish(result.dossier, result.per_record, options, carried_out)

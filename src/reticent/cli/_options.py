@@ -146,7 +146,7 @@ class AuditOptions:
     )
     critic: str | None = option(
         None,
-        help='The critic of the generator, if it is released too, as "module:function" from a frame to one number per record.',
+        help='The critic of the generator, if it is released too: its file, or "module:function" from a frame to one number per record.',
     )
     policy: str = option("default", help="default, strict, or a TOML file.")
     attack: list[str] | None = option(
@@ -382,6 +382,10 @@ class SynthesizeOptions:
     method: str = option(
         "auto",
         help="tree, adaptive, or auto to choose by the size of TABLE; wgan for a generator trained against a critic, which keeps less.",
+    )
+    critic: Path | None = option(
+        None,
+        help="File for the critic of --method wgan, if it is released with the table; the guarantee covers both together.",
     )
     rows_per_person: int = option(
         1,

@@ -73,6 +73,7 @@ def _plan(options: SynthesizeOptions) -> SynthesisPlan:
         audit=_audit(options) if options.audit else None,
         seeded=options.seeded,
         seed=options.seed,
+        critic=options.critic,
     )
 
 
@@ -173,6 +174,8 @@ def _audit_line(options: SynthesizeOptions) -> str | None:
     for column in subject.drop or ():
         words += ["--drop", column]
     words += ["--synthetic", str(options.out)]
+    if options.critic is not None:
+        words += ["--critic", str(options.critic)]
     if options.audit:
         # As in the audit that follows the making.
         words += ["--policy", options.policy, "--pool", str(SHADOWS)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
 from reticent._check import in_open_unit
 from reticent.errors import InvalidInput
@@ -55,8 +55,8 @@ class PrivacyLoss:
     visible : float
         The smallest loss that would have been seen with a probability of 80 %.
     train, test : AdversarialAccuracy
-        Resemblance losses: adversarial accuracy of the training rows and of the test rows. With several tables, means over the tables, and the smallest
-        p-values times the number of tables.
+        Resemblance losses: adversarial accuracy of the training rows and of the test rows. With several tables, means over the tables, whose intervals cover
+        generating again, and the smallest p-values times the number of tables.
     tables : int
         Number of generated tables.
     """
@@ -230,16 +230,30 @@ def _one_table(
 
 
 def _mean_accuracy(each: Sequence[AdversarialAccuracy]) -> AdversarialAccuracy:
-    """Return the mean over tables; its intervals are no wider than the mean of theirs, since the tables share their people."""
+    """Return the mean over tables, with intervals over people and tables.
+
+    The length over people is the mean of those of the tables: the tables share their people, so that a mean over tables does not make it shorter. Student's
+    length over tables is added by the squares.
+    """
+    count = len(each)
 
     def mean(part: Callable[[AdversarialAccuracy], Estimate]) -> Estimate:
         parts = [part(one) for one in each]
+        values = np.array([e.value for e in parts])
+        value, between = float(values.mean()), 0.0
+        if count > 1:
+            tail = 1 - (1 - parts[0].level) / 2
+            quantile = float(stdtrit(count - 1, tail))
+            between = quantile * float(values.std(ddof=1)) / math.sqrt(count)
+        below = float(np.mean([e.value - e.low for e in parts]))
+        above = float(np.mean([e.high - e.value for e in parts]))
         return Estimate(
-            value=float(np.mean([e.value for e in parts])),
-            low=float(np.mean([e.low for e in parts])),
-            high=float(np.mean([e.high for e in parts])),
+            value=value,
+            low=max(0.0, value - math.hypot(below, between)),
+            high=min(1.0, value + math.hypot(above, between)),
             level=parts[0].level,
             method=parts[0].method,
+            covers="trainer" if count > 1 else parts[0].covers,
         )
 
     return AdversarialAccuracy(

@@ -167,7 +167,7 @@ class UseEvidence:
 
 @dataclass(frozen=True, kw_only=True)
 class RecipeUse:
-    """What models learn from tables that the same generator makes again of the same members. All intervals cover test people and such tables.
+    """What tables are like that the same generator makes again of the same members, and what models learn from them. All intervals cover people and such tables.
 
     The audited table is not among them: whoever chose it among several would count the choice.
 
@@ -179,11 +179,14 @@ class RecipeUse:
         What each kind of model reaches on average; empty if the target has many values.
     saved : Estimate or None
         Mean share of the errors of a constant answer that the model of the utility saves; None if the constant is never wrong.
+    loss : PrivacyLoss or None
+        Resemblance and privacy loss, means over these tables; None in dossiers that were written before this was looked at.
     """
 
     tables: int
     judges: tuple[JudgeEvidence, ...]
     saved: Estimate | None
+    loss: PrivacyLoss | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +228,7 @@ class SyntheticEvidence:
     use : UseEvidence or None
         What models learn from it; None if the target has many values.
     recipe : RecipeUse or None
-        What models learn from tables that its generator makes again; None if it was not run again.
+        The same of tables that its generator makes again; None if it was not run again.
     """
 
     rows: int

@@ -294,7 +294,7 @@ def _tables_plan(
         trainer=trainer,
         product=prepared.synthetic,
         of_kind=SyntheticTableKind(given.judged_target),
-        product_content=prepared.synthetic.content(),
+        product_content=prepared.content(),
         policy=policy,
         provenance=given.synthetic.provenance,
         subject={

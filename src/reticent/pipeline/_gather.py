@@ -102,7 +102,7 @@ class Heard:
     attributes : tuple of GuessedAttribute
         Columns that were guessed from the answers.
     recipe : RecipeUse or None
-        What synthetic tables are good for that were made again.
+        What synthetic tables are like, and good for, that were made again.
     """
 
     insider: InsiderEvidence | None = None

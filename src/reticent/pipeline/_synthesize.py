@@ -78,6 +78,13 @@ class SynthesisPlan:
         Whether the noise comes from the seed, for experiments: nothing is guaranteed then.
     seed : int
         Of the sample.
+    critic : Path, optional
+        File for the critic, if it is released with the table; else nobody gets it.
+
+    Raises
+    ------
+    InvalidInput
+        If epsilon guarantees nothing, or the method has no critic.
     """
 
     risk: Risk
@@ -90,8 +97,13 @@ class SynthesisPlan:
     audit: HeldOutAudit | None = None
     seeded: bool = False
     seed: int = 0
+    critic: Path | None = None
 
     def __post_init__(self) -> None:
+        if self.critic is not None and self.method != "wgan":
+            raise InvalidInput(
+                f"the critic would be written to {self.critic}, but the method {self.method!r} trains none; leave --critic out, or use --method wgan."
+            )
         epsilon = self.risk.epsilon
         if epsilon is not None and math.isfinite(epsilon) and epsilon > MOST_EPSILON:
             raise InvalidInput(
@@ -246,6 +258,7 @@ def synthesize(
     policy: Policy | Path | str | None = None,
     seed: int = 0,
     out: Path | str | None = None,
+    critic: Path | str | None = None,
     progress: bool | None = None,
 ) -> Synthesized:
     """Make a synthetic table with the least noise that keeps a risk below a limit, and audit it.
@@ -290,6 +303,9 @@ def synthesize(
         Of the sample and the audit, never of the noise.
     out : path, optional
         CSV or Parquet file to write, with a file of provenance and guarantee beside it.
+    critic : path, optional
+        File for the critic of ``method="wgan"``, if it is to be released with the table: the guarantee covers both together, and the audit attacks both. By default
+        nobody gets it.
     progress : bool, optional
         Whether stages are shown on the way; by default they are on a terminal and in a notebook.
 
@@ -324,6 +340,7 @@ def synthesize(
         constraints=tuple(constraints),
         audit=HeldOutAudit(share=held_out, policy=rules) if audit else None,
         seed=seed,
+        critic=None if critic is None else Path(critic),
     )
     frame = as_frame(real, name="real").rename(columns=str)
     file = None if out is None else Path(out)
@@ -358,13 +375,19 @@ def run_synthesis(
     run = run or Run(seed=plan.seed)
     if out is not None:
         _must_be_a_table_file(out)
+    if plan.critic is not None:
+        _must_be_beside_a_table(plan.critic, out)
     if plan.audit is not None and plan.audit.report is not None:
         must_be_writable(plan.audit.report)
     members = divided(real, plan.audit, seed=plan.seed)
     fitted = fit_table(real, plan, run=run, members=members)
     result = fitted.drawn(seed=plan.seed)
+    critic = None if plan.critic is None else fitted.model.critic
+    result = replace(result, table=replace(result.table, critic=critic))
     if out is not None:
         result = _written(result, out)
+    if critic is not None and plan.critic is not None:
+        critic.save(plan.critic, table=out)
     if plan.audit is None:
         return result
     dossier = plan.audit.judge(
@@ -463,16 +486,33 @@ def _must_be_a_table_file(out: Path) -> None:
         raise InvalidInput(
             f"the synthetic table would be written to {out}, whose name does not say in which form; end it in .csv, .csv.gz or .parquet."
         )
-    is_new = not out.exists()
+    _must_be_writable_file(out)
+
+
+def _must_be_writable_file(file: Path) -> None:
+    is_new = not file.exists()
     try:
-        with out.open("ab"):
+        with file.open("ab"):
             pass
         if is_new:
-            out.unlink()
+            file.unlink()
     except OSError as error:
         raise OutputRefused(
-            f"the file {out} cannot be written ({error.strerror or error}), so the budget would be spent for nothing; choose another one."
+            f"the file {file} cannot be written ({error.strerror or error}), so the budget would be spent for nothing; choose another one."
         ) from error
+
+
+def _must_be_beside_a_table(critic: Path, out: Path | None) -> None:
+    """Refuse a place for the critic that cannot be written, or has no table to belong to, before the budget is spent."""
+    if out is None:
+        raise InvalidInput(
+            f"the critic would be written to {critic}, but the table to no file, so that nobody could tell what it belongs to; pass out= as well."
+        )
+    if critic.resolve() == out.resolve():
+        raise InvalidInput(
+            f"table and critic would both be written to {out}; choose another file for the critic."
+        )
+    _must_be_writable_file(critic)
 
 
 def _of_each_person(table: Table, most: int) -> Table:

@@ -23,10 +23,12 @@ from reticent.data import (
 )
 from reticent.errors import InvalidInput, InvalidTable
 from reticent.product import SyntheticTable, Trainer, load_synthetic
-from reticent.run import named_by_user, stream
+from reticent.run import Content, named_by_user, stream
 from reticent.train import (
     PrivateTable,
+    ReleasedCritic,
     generator_of,
+    load_critic,
     parse_claimed_generator,
     parse_generator,
 )
@@ -74,13 +76,15 @@ def synthetic_of(thing: Any, *, critic: Any = None) -> SyntheticTable:
 
 
 def critic_of(critic: Any) -> Any:
-    """Return a critic, given itself or its name as ``module:function``, which is imported.
+    """Return a critic, given itself, the file that it was saved in, or its name as ``module:function``, which is imported.
 
     Raises
     ------
     InvalidInput
-        If it cannot be called.
+        If it cannot be read or called.
     """
+    if isinstance(critic, Path) or (isinstance(critic, str) and _is_file(critic)):
+        return load_critic(critic)
     if isinstance(critic, str):
         return named_by_user(critic, role="critic", what="function")
     if not callable(critic):
@@ -88,6 +92,11 @@ def critic_of(critic: Any) -> Any:
             f"the critic is a {type(critic).__name__}, which cannot be asked; pass a function from a data frame to one number per record."
         )
     return critic
+
+
+def _is_file(critic: str) -> bool:
+    """Return whether a text names a file and no function: there is such a file, or there is no colon in it."""
+    return ":" not in critic or Path(critic).is_file()
 
 
 def frame_of(thing: Any) -> Any:
@@ -114,6 +123,12 @@ class TablesAudit:
     table: Table
     synthetic: SyntheticTable
     made_by: PrivateTable | None = None
+
+    def content(self) -> Content:
+        """Return what all findings about the product depend on: the rows, and the critic if it was saved to a file."""
+        critic = self.synthetic.critic
+        saved = critic.content() if isinstance(critic, ReleasedCritic) else Content(())
+        return self.synthetic.content() + saved
 
     @property
     def rows_per_member(self) -> float:
@@ -302,6 +317,7 @@ class GivenTables:
             *self.findings,
             *alike.findings,
             *_missing(missing, self.target),
+            *self._about_critic(),
         ]
         table, about_auxiliary = _with_auxiliary(table, seed=seed)
         table = replace(table, findings=(*table.findings, *findings, *about_auxiliary))
@@ -310,6 +326,40 @@ class GivenTables:
             synthetic=replace(self.synthetic, frame=alike.frame),
             made_by=self.made_by,
         )
+
+    def _about_critic(self) -> list[Finding]:
+        """Say whether an epsilon of the table covers its critic as well, if that is released."""
+        critic, stated = self.synthetic.critic, self.synthetic.provenance
+        if critic is None:
+            return []
+        guarded = stated.guarantee is not None and stated.guarantee.holds
+        says_so = (
+            isinstance(critic, ReleasedCritic)
+            and critic.table != ""
+            and critic.table == self.synthetic.file_digest
+        )
+        if guarded and self.made_by is not None:
+            text = "the critic is released as well. It comes from the training that made the table, so the guarantee of the table covers both together."
+        elif guarded and says_so:
+            text = (
+                "the critic is released as well. Its file says that it comes from the training that made the table; if that is so, the epsilon of the table covers both "
+                "together. Nothing but this file says it."
+            )
+        elif guarded or stated.claimed_epsilon is not None:
+            text = (
+                "the critic is released as well, and nothing says that it comes from the training that made the table: the epsilon of the table does not cover it. Write both in one "
+                "training, with reticent synthesize --critic, or keep the critic back."
+            )
+        else:
+            text = "the critic is released as well, and no epsilon covers it: only what the attacks found speaks of it."
+        covered = guarded and (self.made_by is not None or says_so)
+        return [
+            Finding(
+                name="critic_released",
+                severity=Severity.NOTE if covered else Severity.WARNING,
+                text=text,
+            )
+        ]
 
     @property
     def judged_target(self) -> str | None:

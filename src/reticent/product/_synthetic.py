@@ -11,7 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from reticent.data import MISSING, read_frame
-from reticent.errors import InvalidPredictions, InvalidTable, OutputRefused
+from reticent.errors import (
+    InvalidPredictions,
+    InvalidTable,
+    OutputRefused,
+    ReticentError,
+)
 from reticent.product._provenance import (
     PROVENANCE_FILE,
     Notes,
@@ -109,6 +114,8 @@ class SyntheticTable:
             return None
         try:
             said = np.asarray(self.critic(features.copy()), dtype=np.float64)
+        except ReticentError:
+            raise
         except Exception as error:
             # The kind only: a message could quote cells of the table.
             raise InvalidPredictions(

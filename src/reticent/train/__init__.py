@@ -78,7 +78,12 @@ from reticent.train.spec import (
     trainer_of,
 )
 from reticent.train.table_model import TableModel
-from reticent.train.wgan import HealthGAN, WassersteinGenerator
+from reticent.train.wgan import (
+    HealthGAN,
+    ReleasedCritic,
+    WassersteinGenerator,
+    load_critic,
+)
 
 __all__ = [
     "JUDGES",
@@ -109,6 +114,7 @@ __all__ = [
     "PrivateNetworkTrainer",
     "PrivateTable",
     "RecipeGenerator",
+    "ReleasedCritic",
     "Remedy",
     "RepairedLabels",
     "SoftLabelTrainer",
@@ -124,6 +130,7 @@ __all__ = [
     "guarantee_of",
     "is_fitted",
     "judge_scores",
+    "load_critic",
     "parse_claimed",
     "parse_claimed_generator",
     "parse_clipping",

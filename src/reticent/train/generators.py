@@ -39,6 +39,7 @@ CLAIMABLE = frozenset(
         *("target", "noise_multiplier", "failure", "rows", "rows_per_person"),
         *("constraints", "method"),
         *("mode", "steps", "sampling_rate", "trainings", "fall", "matched"),
+        "with_critic",  # whether it is at hand beside the table; the table is the same
     }
 )
 LONGEST_SHOWN = 200  # characters of a recipe in an error

@@ -1,8 +1,11 @@
 """What a recipe has learned of a table, whatever its method."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pandas as pd
+
+if TYPE_CHECKING:
+    from reticent.train.wgan.released import ReleasedCritic
 
 __all__ = ["TableModel"]
 
@@ -13,6 +16,11 @@ class TableModel(Protocol):
     @property
     def rows(self) -> int:
         """Rows to draw if nobody says how many."""
+        ...
+
+    @property
+    def critic(self) -> "ReleasedCritic | None":
+        """What it was trained against, covered by the same guarantee; None if there is none."""
         ...
 
     def sample(

@@ -20,6 +20,10 @@ GENERATOR = (
     "the generator itself",
     "what its file or its critic tells; only the rows were looked at",
 )
+CRITIC = (
+    "the weights of the critic",
+    "what its file tells beyond its scores; only these were looked at",
+)
 NEVER = (
     (
         "regenerating insider",
@@ -43,4 +47,6 @@ class TableNotRunSection(NotRunSection):
             yield SHADOWS
         if not any(attack.name == "critic" for attack in dossier.evidence.attacks):
             yield GENERATOR
+        else:
+            yield CRITIC
         yield from NEVER

@@ -111,6 +111,11 @@ class FittedMarginals:
     constraints: Constraints
     rows: int
 
+    @property
+    def critic(self) -> None:
+        """None: it was not trained against one."""
+        return None
+
     def sample(
         self, rows: int | None = None, *, seed: int = 0
     ) -> tuple[pd.DataFrame, tuple[str, ...]]:

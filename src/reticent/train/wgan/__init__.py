@@ -15,6 +15,7 @@ from reticent.train.wgan.modes import ClipMode, LipschitzMode, TanhMode, ThesisM
 from reticent.train.wgan.penalty import penalty_factors, spectral_penalty_bounds
 from reticent.train.wgan.recipe import WassersteinGenerator
 from reticent.train.wgan.regions import Region
+from reticent.train.wgan.released import ReleasedCritic, load_critic
 from reticent.train.wgan.shapes import Allotment, allot
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "MaxMin",
     "PrintedBounds",
     "Region",
+    "ReleasedCritic",
     "TanhMode",
     "ThesisMode",
     "WassersteinGenerator",
@@ -38,6 +40,7 @@ __all__ = [
     "blocks_of",
     "bounds_of",
     "critic_of",
+    "load_critic",
     "penalty_factors",
     "printed_bounds",
     "spectral_penalty_bounds",

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from reticent.run import stream
 from reticent.train.constraints import Constraints
@@ -13,7 +12,7 @@ from reticent.train.marginals.columns import Column
 from reticent.train.marginals.fitted import kept_rows, must_be_rows
 from reticent.train.marginals.sampling import decoded
 from reticent.train.wgan.coding import Coding
-from reticent.train.wgan.critics import values_and_factors
+from reticent.train.wgan.released import ReleasedCritic
 from reticent.train.wgan.training import Trained
 
 __all__ = ["FittedGenerator", "lost_modes"]
@@ -79,11 +78,10 @@ class FittedGenerator:
         lost = lost_modes(names, self.far, matched=self.matched)
         return frame, (*lost, *warnings)
 
-    def criticise(self, features: pd.DataFrame) -> NDArray[np.float64]:
-        """Return the critic's value of each record."""
-        cells = [column.code(features[column.name]) for column in self.columns]
-        coded = self.coding.code(np.stack(cells, axis=1))
-        return values_and_factors(self.trained.critic, coded)[0]
+    @property
+    def critic(self) -> ReleasedCritic:
+        """What it was trained against; the same guarantee covers it."""
+        return ReleasedCritic.of(self.columns, self.coding, self.trained.critic)
 
     def _drawn(self, rows: int, rng: np.random.Generator) -> pd.DataFrame:
         values = self.trained.rows(rows, rng)

@@ -22,6 +22,7 @@ from reticent.train.wgan.coding import coding_of, interval_coding_of
 from reticent.train.wgan.critics import Critic, Sums, values_and_factors
 from reticent.train.wgan.modes import ThesisMode
 from reticent.train.wgan.penalty import penalty_factors
+from reticent.train.wgan.released import ReleasedCritic
 from reticent.train.wgan.training import Ask, Game, Settings
 
 __all__ = ["HealthGAN"]
@@ -51,6 +52,8 @@ class HealthGAN(PlainTrainer):
         Learning rate of both networks.
     rows : int, optional
         Rows to make; by default as many as there are records.
+    with_critic : bool
+        Whether the product carries the critic, for an audit to attack. Nothing covers it, as nothing covers the table.
 
     References
     ----------
@@ -69,6 +72,7 @@ class HealthGAN(PlainTrainer):
     coding: Literal["intervals", "levels"] = "intervals"
     rate: float = 1e-4
     rows: int | None = None
+    with_critic: bool = False
 
     def __post_init__(self) -> None:
         if self.steps < 1:
@@ -136,6 +140,9 @@ class HealthGAN(PlainTrainer):
             pd.DataFrame(decoded(made, columns, rng))[names],
             provenance=Provenance(recipe=self.recipe, versions=versions()),
             warnings=("the generator was trained without any protection.",),
+            critic=ReleasedCritic.of(columns, coding, trained.critic)
+            if self.with_critic
+            else None,
         )
 
     def _asks(

@@ -79,7 +79,7 @@ class WassersteinGenerator(PrivateTable):
     constraints : tuple of str
         What every row keeps; as for :class:`reticent.MarginalGenerator`.
     with_critic : bool
-        Whether the product carries the critic, for an audit to attack. It is covered by the guarantee, and is never written to a file.
+        Whether the product carries the critic, for an audit to attack. The guarantee covers table and critic together, in every mode; the file of the table does not hold it.
     noise : str
         ``"secret"`` for a table that may be released; ``"seeded"`` for experiments, which carries no guarantee.
 
@@ -180,7 +180,7 @@ class WassersteinGenerator(PrivateTable):
             frame,
             provenance=Provenance(recipe=self.recipe, versions=versions()),
             warnings=warnings,
-            critic=model.criticise if self.with_critic else None,
+            critic=model.critic if self.with_critic else None,
         )
 
     def fit(self, table: Table, *, run: Run) -> FittedGenerator:
