@@ -15,6 +15,7 @@ from reticent.data import (
     read_table,
     table_from_frame,
 )
+from reticent.data._columns import name_of
 from reticent.errors import InvalidTable
 from reticent.run import stream
 
@@ -318,3 +319,15 @@ def test_builtin_table_is_the_published_one():
     table = builtin_table()
     assert (len(table), table.features.shape[1]) == (442, 10)
     assert abs(table.target.mean() - 0.5) < 0.01  # cut at the median
+
+
+def test_names_of_categories_are_those_of_each_value_and_share_their_texts():
+    texts = ["Oslo", "", " Oslo", "1.0", "NaN", None, "Oslo", np.nan, "true"] * 5
+    others = [1, 1.0, True, "1", None, 2.5, "b", "b", "Oslo"] * 5
+    table = table_from_frame(rows(45, town=texts, mixed=others), target="y")
+    for name, values in (("town", texts), ("mixed", others)):
+        expected = [np.nan if pd.isna(v) else name_of(v) for v in values]
+        pd.testing.assert_series_equal(table.features[name], pd.Series(expected, name=name, dtype=object))  # fmt: skip
+    # A copy per row would be most of the memory of a large table.
+    town = table.features["town"].dropna()
+    assert len({id(text) for text in town}) == town.nunique()

@@ -178,10 +178,7 @@ def _is_time(values: pd.Series) -> bool:
 
 def _values(values: pd.Series, kind: ColumnKind) -> pd.Series:
     if kind == ColumnKind.CATEGORICAL:
-        text = np.asarray(
-            [np.nan if pd.isna(v) else name_of(v) for v in values], dtype=object
-        )
-        return pd.Series(text, dtype=object)
+        return _names(values)
     if kind == ColumnKind.BOOLEAN and not pd.api.types.is_numeric_dtype(values):
         return pd.Series(
             [np.nan if pd.isna(v) else _truth(v, values.name) for v in values],
@@ -260,6 +257,17 @@ def _truth(value: object, column: object) -> float:
     raise InvalidTable(
         f"column {column!r} is declared boolean but holds {value!r}; declare it categorical or repair it."
     )
+
+
+def _names(values: pd.Series) -> pd.Series:
+    """Return the name of each category; missing values are NaN."""
+    if pd.api.types.infer_dtype(values, skipna=True) != "string":
+        named = [np.nan if pd.isna(v) else name_of(v) for v in values]
+        return pd.Series(np.asarray(named, dtype=object), dtype=object)
+    # Each text is its own name. One object per distinct text, because a million texts of their own would be most of a table's memory.
+    codes, texts = pd.factorize(values)
+    distinct = np.asarray([*(str(text) for text in texts), np.nan], dtype=object)
+    return pd.Series(distinct[codes], dtype=object)  # -1, a gap, is the last one
 
 
 def name_of(value: object) -> str:

@@ -11,7 +11,7 @@ from reticent.data import table_from_frame
 from reticent.errors import InvalidInput
 from reticent.run import Run, stream
 from reticent.train import MarginalGenerator
-from reticent.train.marginals import domain, junction
+from reticent.train.marginals import domain, junction, sampling
 from reticent.train.marginals.budget import Budget
 from reticent.train.marginals.columns import Categories, Numbers
 from reticent.train.marginals.noise import STEPS, Noise
@@ -232,6 +232,37 @@ def test_beliefs_are_those_of_the_whole_joint_distribution(seed):
     shares = np.bincount(rows[:, 3], minlength=4) / 2_000
     # Systematic sampling errs by less than one row for each state of the columns it is drawn under.
     assert shares == pytest.approx(whole.sum(axis=(0, 1, 2, 4)), abs=2 / 2_000 + 1e-9)
+
+
+def test_cells_are_counted_without_making_the_tree(seed):
+    rng = stream(seed, "graphs")
+    sizes = tuple(int(k) for k in rng.integers(2, 9, 7))
+    every = [(i, j) for i in range(7) for j in range(i + 1, 7)]
+    for edges in (0, 3, 6, 12, 21):
+        pairs = [every[k] for k in rng.permutation(21)[:edges]]
+        made = junction.Junction.of(sizes, pairs)
+        shapes = [[sizes[c] for c in clique] for clique in made.cliques]
+        assert junction.cells_of(sizes, pairs) == sum(map(np.prod, shapes))
+    # The twin: with a pair more there are other cells.
+    assert junction.cells_of(sizes, every) != junction.cells_of(sizes, every[1:])
+
+
+def test_groups_in_two_bytes_change_no_row(seed, monkeypatch):
+    weights = stream(seed, "weights").random((300, 4))
+    groups = stream(seed, "groups").integers(0, 300, 5_000)
+    in_two = drawn(weights, groups, stream(seed, "rows"))
+    monkeypatch.setattr(sampling, "SMALL", 0)
+    assert (drawn(weights, groups, stream(seed, "rows")) == in_two).all()
+    assert (drawn(weights, groups, stream(seed, "other rows")) != in_two).any()
+
+
+def test_columns_of_answers_are_told_from_other_numbers():
+    answers = np.tile([0.0, 1.0, np.nan], 1_000)
+    late = np.append(answers, 2.0)  # behind the first ones that are looked at
+    frame = pd.DataFrame({"answers": answers, "late": late[1:], "number": np.arange(3_000.0)})  # fmt: skip
+    table = as_table(frame)
+    assert domain.looks(table) == 2 * 2
+    assert domain.looks(as_table(frame[["answers"]])) == 0
 
 
 def test_the_fit_reaches_what_was_measured(seed):

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.train.marginals.junction import Factor, Junction, Measured, fitted
+from reticent.train.marginals.junction import (
+    Factor,
+    Junction,
+    Measured,
+    cells_of,
+    fitted,
+)
 from reticent.train.marginals.noise import Noise
 from reticent.train.marginals.pairs import Binned, Pair, pair_counts
 
@@ -126,6 +132,6 @@ def _allowed(data: Binned, measured: list[Measured]) -> list[Pair]:
     known = [m.factor for m in measured if len(m.factor) == 2]
     allowed = []
     for pair in data.pairs:
-        if pair in known or Junction.of(data.sizes, [*known, pair]).cells <= MOST_CELLS:
+        if pair in known or cells_of(data.sizes, [*known, pair]) <= MOST_CELLS:
             allowed.append(pair)
     return allowed

@@ -213,7 +213,7 @@ def fit_pairs(
 
 def _in_bins(codes: NDArray[np.int32], places: tuple[Places, ...]) -> NDArray[np.int16]:
     """Return the bin of each record and column, in two bytes: there are at most some dozens."""
-    bins = np.empty(codes.shape, dtype=np.int16)
+    bins = np.empty(codes.shape, dtype=np.int16, order="F")  # counted by columns
     for j, where in enumerate(places):
         bins[:, j] = where[codes[:, j]]
     return bins

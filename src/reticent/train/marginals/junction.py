@@ -5,16 +5,15 @@ messages between the cliques of a triangulated graph (Koller & Friedman, 2009, C
 gradient with respect to the marginal (McKenna, Sheldon & Miklau, "Graphical-model based estimation and inference for differential privacy", ICML 2019).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from reticent.train.marginals.sampling import drawn
 
-__all__ = ["Factor", "Junction", "Measured", "fitted"]
+__all__ = ["Factor", "Junction", "Measured", "cells_of", "fitted"]
 
 Array = NDArray[np.float64]
 Factor = tuple[int, ...]  # one or two columns, in ascending order
@@ -37,25 +36,13 @@ class Junction:
     sizes: tuple[int, ...]
     cliques: tuple[tuple[int, ...], ...]
     parents: tuple[int, ...]
+    # Asked for in every step of a fit.
+    _homes: dict[Factor, int] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, sizes: tuple[int, ...], pairs: Sequence[Factor]) -> "Junction":
         """Return the junction tree of a graph, triangulated by eliminating the column of the smallest clique first."""
-        near: dict[int, set[int]] = {i: set() for i in range(len(sizes))}
-        for i, j in pairs:
-            near[i].add(j)
-            near[j].add(i)
-        found: list[frozenset[int]] = []
-        left = set(near)
-        while left:
-            column = min(left, key=lambda c: (_cells(sizes, {c, *near[c]}), c))
-            clique = frozenset({column, *near[column]})
-            if not any(clique <= other for other in found):
-                found.append(clique)
-            for a in near[column]:
-                near[a] |= near[column] - {a}
-                near[a].discard(column)
-            left.discard(column)
+        found = _triangulated(sizes, pairs)
         # A tree of greatest overlap, grown from the first clique, is a junction tree.
         order, parents = [found[0]], [-1]
         rest = found[1:]
@@ -70,15 +57,13 @@ class Junction:
             del overlap
         return cls(sizes, tuple(tuple(sorted(c)) for c in order), tuple(parents))
 
-    @property
-    def cells(self) -> int:
-        """Number of cells of all cliques."""
-        return sum(_cells(self.sizes, clique) for clique in self.cliques)
-
     def home(self, factor: Factor) -> int:
         """Return the smallest clique that holds the columns of a factor."""
-        homes = [k for k, c in enumerate(self.cliques) if set(factor) <= set(c)]
-        return min(homes, key=lambda k: _cells(self.sizes, self.cliques[k]))
+        if factor not in self._homes:
+            homes = [k for k, c in enumerate(self.cliques) if set(factor) <= set(c)]
+            smallest = min(homes, key=lambda k: _cells(self.sizes, self.cliques[k]))
+            self._homes[factor] = smallest
+        return self._homes[factor]
 
     def beliefs(self, potentials: Mapping[Factor, Array]) -> list[Array]:
         """Return the logarithm of each clique's distribution."""
@@ -95,13 +80,26 @@ class Junction:
             parent, common = self.parents[k], self._common(k)
             above = _margin(logs[parent], self.cliques[parent], common)
             logs[k] += _spread(above - messages[k], common, self.cliques[k])
-        whole = logsumexp(logs[0])
+        whole = _margin(logs[0], self.cliques[0], ())
         return [log - whole for log in logs]
 
     def marginal(self, beliefs: Sequence[Array], factor: Factor) -> Array:
         """Return the probabilities of a factor's columns."""
-        at = self.home(factor)
-        return np.exp(_margin(beliefs[at], self.cliques[at], factor))
+        return self.marginals(beliefs, [factor])[factor]
+
+    def marginals(
+        self, beliefs: Sequence[Array], factors: Iterable[Factor]
+    ) -> dict[Factor, Array]:
+        """Return the probabilities of the columns of each factor; a clique that is home to several is looked at once."""
+        at_home: dict[int, list[Factor]] = {}
+        for factor in factors:
+            at_home.setdefault(self.home(factor), []).append(factor)
+        found = {}
+        for at, inside in at_home.items():
+            shares = np.exp(beliefs[at])
+            for factor in inside:
+                found[factor] = _summed(shares, self.cliques[at], factor)
+        return found
 
     def sample(
         self, beliefs: Sequence[Array], rows: int, rng: np.random.Generator
@@ -176,9 +174,10 @@ def fitted(
 
     def errors(potentials: Mapping[Factor, Array]) -> tuple[float, dict[Factor, Array]]:
         beliefs = tree.beliefs(potentials)
+        shares = tree.marginals(beliefs, potentials)
         loss, slopes = 0.0, {f: np.zeros_like(t) for f, t in potentials.items()}
         for m in measured:
-            off = total * tree.marginal(beliefs, m.factor) - m.counts
+            off = total * shares[m.factor] - m.counts
             loss += float((off**2 / m.variances).sum()) / 2
             slopes[m.factor] += total * off / m.variances
         return loss, slopes
@@ -195,6 +194,36 @@ def fitted(
         else:
             step /= 2
     return theta
+
+
+def cells_of(sizes: tuple[int, ...], pairs: Sequence[Factor]) -> int:
+    """Return the number of cells of all cliques of the junction tree of a graph, without making it."""
+    return sum(_cells(sizes, clique) for clique in _triangulated(sizes, pairs))
+
+
+def _triangulated(
+    sizes: tuple[int, ...], pairs: Sequence[Factor]
+) -> list[frozenset[int]]:
+    """Return the cliques of a graph, triangulated by eliminating the column of the smallest clique first."""
+    near: dict[int, set[int]] = {i: set() for i in range(len(sizes))}
+    for i, j in pairs:
+        near[i].add(j)
+        near[j].add(i)
+    found: list[frozenset[int]] = []
+    # Cells of the clique that each column would leave behind.
+    left = {c: _cells(sizes, {c, *near[c]}) for c in near}
+    while left:
+        column = min(left, key=lambda c: (left[c], c))
+        clique = frozenset({column, *near[column]})
+        if not any(clique <= other for other in found):
+            found.append(clique)
+        del left[column]
+        for a in near[column]:
+            near[a] |= near[column] - {a}
+            near[a].discard(column)
+        for a in near[column]:
+            left[a] = _cells(sizes, {a, *near[a]})
+    return found
 
 
 def _cells(sizes: Sequence[int], columns: object) -> int:
@@ -217,3 +246,8 @@ def _margin(log: Array, clique: tuple[int, ...], columns: Factor) -> Array:
     top = log.max(axis=axes, keepdims=True)
     sums = np.log(np.exp(log - top).sum(axis=axes, keepdims=True)) + top
     return np.asarray(sums.squeeze(axis=axes))
+
+
+def _summed(shares: Array, clique: tuple[int, ...], columns: Factor) -> Array:
+    axes = tuple(k for k, c in enumerate(clique) if c not in columns)
+    return np.asarray(shares.sum(axis=axes)) if axes else shares

@@ -11,6 +11,7 @@ __all__ = ["decoded", "drawn", "rows_in_cells"]
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
+SMALL = 2**16  # groups that two bytes tell apart
 
 
 def drawn(weights: Array, groups: Whole, rng: np.random.Generator) -> Whole:
@@ -38,7 +39,9 @@ def drawn(weights: Array, groups: Whole, rng: np.random.Generator) -> Whole:
     bounds /= bounds[:, -1:]
     # A random order inside each group, so that no state is tied to the order in which rows were made.
     order = rng.permutation(len(groups))
-    order = order[np.argsort(groups[order], kind="stable")]
+    # In two bytes numbers are sorted digit by digit, several times as fast.
+    small = groups.astype(np.uint16) if number <= SMALL else groups
+    order = order[np.argsort(small[order], kind="stable")]
     sizes = np.bincount(groups, minlength=number)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     sorted_groups = groups[order]

@@ -1,0 +1,57 @@
+"""Make rows with AIM or MST of OpenDP, in an environment of its own (requirements.txt). Runs there, imports nothing of reticent.
+
+    python theirs.py JOB.npz ROWS.npz
+
+A job holds the cells of the records (-1 for a missing value), the number of cells of each column, the method, its limits and rho. The
+answer holds cells of as many rows, and the CPU seconds of fitting and sampling; importing the libraries is not counted.
+"""
+
+import json
+import resource
+import sys
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+from opendp.extras.mbi import AIM, MST
+
+dp.enable_features("contrib")
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of this process so far, all threads together."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def main() -> None:
+    job = np.load(sys.argv[1])
+    cells, sizes = job["cells"], job["sizes"]
+    limits = json.loads(str(job["limits"]))
+    kind = {"aim": AIM, "mst": MST}[str(job["method"])]
+    names = [f"c{j}" for j in range(cells.shape[1])]
+    frame = pl.DataFrame(
+        {name: pl.Series([None if v < 0 else int(v) for v in cells[:, j]], dtype=pl.Int64) for j, name in enumerate(names)}
+    )  # fmt: skip
+    started = cpu_seconds()
+    context = dp.Context.compositor(
+        data=frame.lazy(),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(rho=float(job["rho"])),
+    )
+    table = (
+        context.query(rho=float(job["rho"]))
+        .contingency_table(
+            keys={name: list(range(sizes[j])) for j, name in enumerate(names)},
+            algorithm=kind(**limits),
+        )
+        .release()
+    )
+    rows = table.synthesize(rows=len(cells))
+    seconds = cpu_seconds() - started
+    made = np.stack([rows[name].fill_null(-1).to_numpy() for name in names], axis=1)
+    np.savez_compressed(sys.argv[2], cells=made.astype(np.int64), seconds=seconds)
+
+
+if __name__ == "__main__":
+    main()
