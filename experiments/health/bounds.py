@@ -2,15 +2,19 @@
 
     python experiments/health/bounds.py
 
-Prints a table: the largest gradients that a search finds, and every bound, for the critic of the thesis at its initial weights
+Writes bounds.json, from which page.py makes a table and a figure: the largest gradients that a search finds, and every bound, for the critic of the thesis at its initial weights
 and after steps on data, and for the critic that is 1-Lipschitz by construction. Sensitivities are for adding or removing a record. The last
-rows are norms of the noise of one step at noise multiplier 1, for every way to share it out. Takes some seconds.
+rows are norms of the noise of one step: at noise multiplier 1 for every way to share it out, of drawing another batch, and of the thesis's levels. Takes some seconds.
 """
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
+from settings import LEVELS
 
+from reticent.run import write_text
 from reticent.train.wgan import (
     LeakyReLU,
     LipschitzMode,
@@ -31,7 +35,10 @@ POINTS = 4_000  # of the search, half of them corners
 STEPS = 300  # of plain ascent, so that weights are no longer random
 RATE = 0.02
 STRENGTH = 10.0
+BATCH = 200  # rows, about a tenth of the thesis's tables
+BATCHES = 50  # over which the sum of a batch is seen to vary
 SEED = 0
+FILE = Path(__file__).parent / "bounds.json"
 
 
 def search(region, rng):
@@ -40,22 +47,39 @@ def search(region, rng):
     return region.low + shares * (region.high - region.low)
 
 
+def skewed(region, rng):
+    """Return a batch of rows that are not uniform, in place of records."""
+    return region.low + rng.random((BATCH, DIMENSION)) ** 3 * (region.high - region.low)
+
+
+def batch_noise(critic, region, rng):
+    """Return the norm of the deviations, component by component, of the sum over a batch of gradients of value and penalty, from batch to batch."""
+    fakes = region.low + rng.random((BATCH, DIMENSION)) * (region.high - region.low)
+    sums = []
+    for _ in range(BATCHES):
+        rows = skewed(region, rng)
+        total = values_and_factors(critic, rows)[1].total()[: len(critic.weights)]
+        pulls = penalty_factors(critic, (rows + fakes) / 2, STRENGTH).total()
+        sums.append(np.concatenate([(t - p).ravel() for t, p in zip(total, pulls, strict=False)]))  # fmt: skip
+    return math.sqrt(float(np.var(sums, axis=0, ddof=1).sum()))
+
+
 def trained(critic, region, rng):
     """Return the critic after steps that tell skewed rows from uniform ones, with its penalty or its projection."""
     mode = LipschitzMode()
     for _ in range(STEPS):
         width = region.high - region.low
-        real = region.low + rng.random((200, DIMENSION)) ** 3 * width
-        fake = region.low + rng.random((200, DIMENSION)) * width
+        real = skewed(region, rng)
+        fake = region.low + rng.random((BATCH, DIMENSION)) * width
         ups = values_and_factors(critic, real)[1].total()
         downs = values_and_factors(critic, fake)[1].total()
-        moved = [p + RATE * (u - d) / 200 for p, u, d in zip(critic.parameters, ups, downs, strict=True)]  # fmt: skip
+        moved = [p + RATE * (u - d) / BATCH for p, u, d in zip(critic.parameters, ups, downs, strict=True)]  # fmt: skip
         if critic.activation.keeps_norms:
             critic = mode.settled(critic.with_parameters(moved))
             continue
         pulls = penalty_factors(critic, (real + fake) / 2, STRENGTH).total()
         for layer in range(len(critic.weights)):
-            moved[layer] = moved[layer] - RATE * pulls[layer] / 200
+            moved[layer] = moved[layer] - RATE * pulls[layer] / BATCH
         critic = critic.with_parameters(moved)
     return critic
 
@@ -90,6 +114,10 @@ def column(critic, region, rng):
     }  # fmt: skip
     for shape in ("spherical", "thesis", "layers", "best"):
         rows[f"norm of noise, {shape}"] = math.sqrt(allot(blocks, shape, 1.0).variance)
+    rows["norm of the deviation from batch to batch"] = batch_noise(critic, region, rng)
+    size = sum(weight.size for weight in critic.weights)
+    for level in LEVELS[1:]:
+        rows[f"norm of the thesis's noise, level {level:g}"] = 2 * level * math.sqrt(size)  # fmt: skip
     return rows
 
 
@@ -105,12 +133,7 @@ def main():
         "1-Lipschitz, initial": column(tight, centred, rng),
         f"1-Lipschitz, {STEPS} steps": column(trained(tight, centred, rng), centred, rng),
     }  # fmt: skip
-    names = list(next(iter(columns.values())))
-    print(f"| | {' | '.join(columns)} |")
-    print(f"|---|{'---:|' * len(columns)}")
-    for name in names:
-        cells = " | ".join(f"{rows[name]:.3g}" for rows in columns.values())
-        print(f"| {name.replace('  ', '&nbsp;&nbsp;')} | {cells} |")
+    write_text(FILE, json.dumps(columns, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """Tables 3.1 to 3.4 of Pedersen's thesis on health tables that may be passed on.
 
-    python experiments/health/run.py --data ../shared/data --tables stroke --models 3
+    python experiments/health/run.py --data ../shared/data --tables framingham
+    python experiments/health/page.py
 
 Every model is trained on one half, and judged by the other: area under the curve of a model that learned from the synthetic rows alone (and from the real ones, as
-a yardstick), rate of positives, resemblance and privacy loss. What is finished is kept in results.json; a killed run goes on with the next model, and more
-models are added to those that are there. It ends with a table over the models that there are, with the standard error over models. The measures read real
-rows: they are for this page, and choosing a release by them would spend privacy.
+a yardstick), rate of positives, distance of the columns, resemblance and privacy loss. What is finished is kept in results.json, and a killed run goes on with the next model. page.py
+writes the page. The measures read real rows: they are for this page, and choosing a release by them would spend privacy.
 """
 
 import argparse
@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from settings import DELTA, STEPS, TABLES, Cell, cells
+from settings import DELTA, RATE, TABLES, Cell, cells
 from sklearn.metrics import average_precision_score, roc_auc_score
-from tables import TARGET, coded, halves
+from tables import TARGET, Halves, coded, halves
 
 from reticent.account import Budget, Gaussian, Relation, Terms
 from reticent.data import table_from_frame
@@ -41,20 +41,27 @@ from reticent.train.wgan import (
 )
 
 RESULTS = Path(__file__).parent / "results.json"
+BINS = 10  # of a column of numbers, when distributions are compared
 
 
-def synthetic(cell: Cell, train: pd.DataFrame) -> tuple[pd.DataFrame, float]:
-    """Return the rows that a generator makes of the training half, and the epsilon that is proven about them."""
+def synthetic(
+    cell: Cell, train: pd.DataFrame
+) -> dict[Cell, tuple[pd.DataFrame, float]]:
+    """Return the rows that a generator makes of the training half, and the epsilon that is proven about them; of HealthGAN, after each mark on the way."""
     table = table_from_frame(train, target=None)
     if cell.generator == "healthgan":
-        made = HealthGAN(steps=cell.steps, level=cell.noise)
-        return made.train(table, seed=cell.model).frame, honest_epsilon(cell)
+        recipe = HealthGAN(level=cell.noise, rate=RATE)
+        made = recipe.train_along(table, cell.marks, seed=cell.model)
+        return {
+            at: (one.frame, honest_epsilon(at))
+            for at, one in zip(cell.along, made, strict=True)
+        }
     kind = WassersteinGenerator if cell.generator == "wgan" else MarginalGenerator
     recipe = kind(target=TARGET, rows=len(train), noise="secret").keeping(
         Budget(epsilon=cell.noise, delta=DELTA), table, delta=DELTA, relation=Relation.ADD_REMOVE
     )  # fmt: skip
     epsilon = recipe.guarantee_on(table, Terms(delta=DELTA)).epsilon
-    return recipe.train(table, seed=cell.model).frame, epsilon
+    return {cell: (recipe.train(table, seed=cell.model).frame, epsilon)}
 
 
 def honest_epsilon(cell: Cell) -> float:
@@ -86,77 +93,86 @@ def judged(rows: pd.DataFrame, test: pd.DataFrame, like: pd.DataFrame) -> dict:
     }  # fmt: skip
 
 
-def result(cell: Cell, folder: Path) -> dict:
-    """Train and judge one model."""
+def results(cell: Cell, folder: Path) -> dict[str, dict]:
+    """Train one model, and judge it and what it was on the way."""
     started = time.process_time()
     parts = halves(cell.table, folder, draw=0)
-    rows, epsilon = synthetic(cell, parts.train)
+    made = synthetic(cell, parts.train)
     seconds = time.process_time() - started
-    rows = rows[list(parts.train.columns)]
+    return {
+        at.name: {"epsilon": epsilon, "seconds": seconds * at.steps / cell.steps if cell.steps else seconds}
+        | measured(rows[list(parts.train.columns)], parts, cell.model)
+        for at, (rows, epsilon) in made.items()
+    }  # fmt: skip
+
+
+def measured(rows: pd.DataFrame, parts: Halves, seed: int) -> dict:
+    """Return every measure of one table."""
     both = pd.concat([parts.train, parts.test], ignore_index=True)
     loss = privacy_loss(
-        coded(parts.train, both), coded(parts.test, both), [coded(rows, both)], level=0.95, rng=np.random.default_rng(cell.model), permutations=19
+        coded(parts.train, both), coded(parts.test, both), [coded(rows, both)], level=0.95, rng=np.random.default_rng(seed), permutations=39
     )  # fmt: skip
     return {
-        "epsilon": epsilon,
-        "seconds": seconds,
         "positives": float(rows[TARGET].mean()),
         "synthetic": judged(rows, parts.test, both),
-        "real": judged(parts.train, parts.test, both),
-        "real_positives": float(parts.train[TARGET].mean()),
         "train": loss.train.mean.value,
         "test": loss.test.mean.value,
+        "sides": [loss.test.real.value, loss.test.synthetic.value],
         "loss": [loss.loss.low, loss.loss.value, loss.loss.high],
+        "far": far(rows, parts.test),
     }
 
 
-def summary(kept: dict) -> str:
-    """Return a table with one line per setting: means over models, and standard errors of the mean."""
-    lines = [
-        "| table | generator | noise or epsilon | proven epsilon | models | AUC of logistic regression, boosting, forest | positives | resemblance train / test | privacy loss | CPU s |",
-        "|---|---|---:|---:|---:|---|---:|---|---:|---:|",
-    ]
-    groups: dict[str, list[dict]] = {}
-    for name, value in kept.items():
-        groups.setdefault(name.rsplit(" ", 1)[0], []).append(value)
-    for name, models in groups.items():
-        table, generator, noise, steps = name.split(" ")
-        aucs = " / ".join(
-            _spread([m["synthetic"][judge]["auc"] for m in models])
-            for judge in models[0]["synthetic"]
-        )
-        real = " / ".join(f"{v['auc']:.3f}" for v in models[0]["real"].values())
-        lines.append(
-            f"| {table} | {generator}{f', {steps} steps' if steps != '0' else ''} | {noise} | {models[0]['epsilon']:.3g} | {len(models)} | {aucs} (real {real}) "
-            f"| {_spread([m['positives'] for m in models])} (real {models[0]['real_positives']:.3f}) | {np.mean([m['train'] for m in models]):.3f} / "
-            f"{np.mean([m['test'] for m in models]):.3f} | {_spread([m['loss'][1] for m in models])} | {np.mean([m['seconds'] for m in models]):.1f} |"
-        )
-    return "\n".join(lines) + "\n"
+def real(table: str, folder: Path) -> dict:
+    """Return the yardstick: a model that learned from the training half itself, and that half judged as if it were synthetic."""
+    parts = halves(table, folder, draw=0)
+    both = pd.concat([parts.train, parts.test], ignore_index=True)
+    return {
+        "positives": [float(half[TARGET].mean()) for half in (parts.train, parts.test)],
+        "rows": [len(parts.train), len(parts.test)],
+        "columns": len(parts.train.columns),
+        "synthetic": judged(parts.train, parts.test, both),
+        "far": far(parts.train, parts.test),
+    }
 
 
-def _spread(values: list[float]) -> str:
-    if len(values) < 2:
-        return f"{values[0]:.3f}"
-    error = np.std(values, ddof=1) / math.sqrt(len(values))
-    return f"{np.mean(values):.3f}±{error:.3f}"
+def far(rows: pd.DataFrame, test: pd.DataFrame) -> float:
+    """Return how far the columns are from those of the test half: the mean total variation over tenths of numbers and over categories.
+
+    A generator that lost modes is far, whatever its rows look like one by one.
+    """
+    distances = []
+    for name in test:
+        if pd.api.types.is_numeric_dtype(test[name]) and test[name].nunique() > BINS:
+            edges = np.unique(np.nanquantile(test[name], np.linspace(0, 1, BINS + 1)[1:-1]))  # fmt: skip
+            shares = [
+                np.bincount(np.where(f[name].isna(), len(edges) + 1, np.searchsorted(edges, f[name])), minlength=len(edges) + 2) / len(f)
+                for f in (rows, test)
+            ]  # fmt: skip
+        else:
+            values = test[name].astype("string").fillna("")
+            others = rows[name].astype(test[name].dtype).astype("string").fillna("")
+            names = sorted(set(values) | set(others))
+            shares = [f.value_counts(normalize=True).reindex(names, fill_value=0.0).to_numpy() for f in (others, values)]  # fmt: skip
+        distances.append(float(np.abs(shares[0] - shares[1]).sum() / 2))
+    return float(np.mean(distances))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--tables", nargs="+", default=TABLES, choices=TABLES)
-    parser.add_argument("--models", type=int, default=2)
-    parser.add_argument("--generators", nargs="+", default=["healthgan", "wgan", "tree"])  # fmt: skip
-    parser.add_argument("--curve", action="store_true", help=f"other numbers of steps than {STEPS}, without noise")  # fmt: skip
     options = parser.parse_args()
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for cell in cells(tuple(options.tables), options.models, curve=options.curve):
-        if cell.name in kept or cell.generator not in options.generators:
-            continue
-        kept[cell.name] = result(cell, options.data)
-        write_text(RESULTS, json.dumps(kept, indent=1) + "\n")
-        print(cell.name, kept[cell.name]["synthetic"], flush=True)
-    print(summary(kept))
+    for table in options.tables:
+        if table not in kept:
+            kept[table] = real(table, options.data)
+        for cell in cells(table):
+            if cell.name in kept:
+                continue
+            kept |= results(cell, options.data)
+            write_text(RESULTS, json.dumps(kept, indent=1) + "\n")
+            print(cell.name, {k: round(v["auc"], 3) for k, v in kept[cell.name]["synthetic"].items()}, flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -132,6 +132,21 @@ def test_factors_are_the_gradient(seed):
     assert np.median(slips) > 1e-3  # where units are dead, both are 0
 
 
+@pytest.mark.parametrize("slope", [0.0, 0.2, 1.0])
+def test_leaky_relu_is_its_equation(slope, seed):
+    rng = stream(seed, "activation")
+    sums, gradient = rng.standard_normal((2, 50, 8))
+    sums[0] = 0.0  # where the derivative is the slope, (3.5)
+    leaky = LeakyReLU(slope)
+    naive = np.where(sums > 0, sums, slope * sums)
+    assert np.array_equal(leaky.apply(sums), naive)
+    back = np.where(sums > 0, gradient, slope * gradient)
+    assert np.array_equal(leaky.back(gradient, sums), back)
+    halves = sums.astype(np.float32), gradient.astype(np.float32)
+    assert leaky.apply(halves[0]).dtype == np.float32
+    assert leaky.back(halves[1], halves[0]).dtype == np.float32
+
+
 def penalty_value(critic, x, strength):
     _, f = values_and_factors(critic, x)
     return strength * (np.linalg.norm(f.gradients[0] @ critic.weights[0]) - 1) ** 2

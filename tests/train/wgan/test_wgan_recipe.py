@@ -20,7 +20,9 @@ from reticent.train.marginals.domain import Cells
 from reticent.train.marginals.histograms import noisy_histograms
 from reticent.train.marginals.noise import Noise
 from reticent.train.wgan import CriticBudget
+from reticent.train.wgan.activations import LeakyReLU
 from reticent.train.wgan.coding import Coding, Levels, coding_of, interval_coding_of
+from reticent.train.wgan.critics import critic_of
 from reticent.train.wgan.fitted import lost_modes
 from reticent.train.wgan.generators import Adam, generator_of
 from reticent.train.wgan.noise import Source
@@ -171,6 +173,40 @@ def test_falling_noise_falls_and_costs_about_the_same():
         for b in (flat, falling)
     ]
     assert 1 <= costs[1] / costs[0] < 1.3
+    # Against dp-accounting, phase by phase; the twin pays for the mean noise of all steps.
+    grid = 1e-3
+    whole = pld.from_gaussian_mechanism(2.0 / math.sqrt(0.2), value_discretization_interval=grid)  # fmt: skip
+    twin = whole
+    mean = sum(noise * steps for noise, steps in falling.phases) / 203
+    for noise, steps in falling.phases:
+        step, usual = (
+            pld.from_gaussian_mechanism(level, sampling_prob=0.05, value_discretization_interval=grid)
+            for level in (noise, mean)
+        )  # fmt: skip
+        whole = whole.compose(step.self_compose(steps))
+        twin = twin.compose(usual.self_compose(steps))
+    assert math.isclose(costs[1], whole.get_epsilon_for_delta(1e-5), rel_tol=2e-3)
+    assert twin.get_epsilon_for_delta(1e-5) < 0.97 * costs[1]
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("thesis", "penalty at no data"),
+        ("clip", "clipped at 1.5 around the mean gradient of the fakes"),
+        ("tanh", "its height times the root of the number of parameters"),
+    ],
+)
+def test_every_mode_has_a_proven_epsilon_and_says_what_bounds_a_record(
+    mode, words, seed
+):
+    table = as_table(people(stream(seed, "people"), 400))
+    generator = WassersteinGenerator(mode=mode, noise_multiplier=2.0, steps=50)
+    said = generator.guarantee_on(table, Terms(delta=1e-5))
+    usual = replace(generator, mode="lipschitz").guarantee_on(table, Terms(delta=1e-5))
+    assert said.holds
+    assert said.epsilon == usual.epsilon  # a mode scales noise to its own bound
+    assert words in said.mechanism
 
 
 def test_a_recipe_keeps_its_target_and_says_so(seed):
@@ -292,6 +328,36 @@ def test_healthgan_guarantees_nothing_and_takes_the_noise_levels_of_the_source(s
     other = HealthGAN(steps=3, coding="levels", rows=50).train(table, seed=seed)
     assert len(other) == 50
     assert HealthGAN(steps=7).recipe == "reticent.HealthGAN(steps=7)"
+
+
+def test_a_look_on_the_way_does_not_change_a_training(seed):
+    table = builtin_table()
+    whole = HealthGAN(steps=4, level=1.0).train(table, seed=seed)
+    early, late = HealthGAN(level=1.0).train_along(table, (2, 4), seed=seed)
+    assert late.frame.equals(whole.frame)
+    assert not early.frame.equals(late.frame)
+    assert not HealthGAN(steps=4).train(table, seed=seed).frame.equals(whole.frame)
+    for wrong in ((), (0,), (4, 2), (3, 3)):
+        with pytest.raises(InvalidInput, match="must be positive and rise"):
+            HealthGAN().train_along(table, wrong, seed=seed)
+
+
+def test_single_precision_keeps_the_smallest_noise_of_the_source(seed):
+    """Trainings of one seed ask the same batches at all levels, and their answers differ by the noise, 2e-7 on the sum of a batch, give or take the rounding."""
+    rng = stream(seed, "precision")
+    coded, fakes = rng.random((2, 100, 4)).astype(np.float32)
+    critic = critic_of((4, 8, 1), LeakyReLU(), rng)
+    critic = critic.with_parameters([p.astype(np.float32) for p in critic.parameters])
+    answers = []
+    for level in (0.0, 1e-7):
+        streams = stream(seed, "batches"), stream(seed, "noise")
+        ask = HealthGAN(level=level)._ask(coded, 10.0, *streams)
+        answers.append(np.concatenate([p.ravel() for p in ask(critic, fakes, ())]))
+    assert answers[0].dtype == np.float32
+    moved = 10 * (answers[1].astype(np.float64) - answers[0])  # batches of ten
+    drawn = stream(seed, "noise").standard_normal(len(moved)) * 2e-7
+    assert np.abs(moved - drawn).max() < 5e-7 * np.abs(10 * answers[0]).max()
+    assert np.corrcoef(moved, drawn)[0, 1] > 0.5
 
 
 @pytest.mark.parametrize(

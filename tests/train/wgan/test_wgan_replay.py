@@ -222,6 +222,24 @@ def test_a_penalty_at_data_that_is_not_paid_for_is_seen(declared, seed, monkeypa
     assert replayed(mode, declared, monkeypatch, seed).max() > 1
 
 
+def test_a_tanh_filter_that_pays_for_its_height_alone_is_seen(
+    declared, seed, monkeypatch
+):
+    """Planted: noise for a sensitivity of c, as the source accounts for its filter, where a record moves every component by up to c."""
+    narrow = TanhMode(width=1e-3)  # components beyond it are as large as they can be
+    assert replayed(narrow, declared, monkeypatch, seed).max() <= 1
+    honest = TanhMode.query
+
+    def cheap(self, step, records):
+        query = honest(self, step, records)
+        size = sum(centre.size for centre in query.allotment.centres)
+        fewer = tuple(d / math.sqrt(size) for d in query.allotment.deviations)
+        return replace(query, allotment=replace(query.allotment, deviations=fewer))
+
+    monkeypatch.setattr(TanhMode, "query", cheap)
+    assert replayed(narrow, declared, monkeypatch, seed).max() > 1
+
+
 # --- the noise itself ---
 
 

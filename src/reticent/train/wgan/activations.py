@@ -73,12 +73,13 @@ class LeakyReLU:
             )
 
     def apply(self, sums: Array) -> Array:
-        """Return the outputs of a layer."""
-        return np.where(sums > 0, sums, self.slope * sums)
+        """Return the outputs of a layer; with a slope of at most 1, the larger of the two."""
+        return np.maximum(sums, self.slope * sums)
 
     def back(self, gradient: Array, sums: Array) -> Array:
         """Return the gradient with respect to the sums."""
-        return np.where(sums > 0, gradient, self.slope * gradient)
+        # The derivative as numbers, 1 or the slope: several times quicker than choosing between two arrays.
+        return gradient * np.maximum((sums > 0).astype(sums.dtype), self.slope)
 
     def forth(self, tangent: Array, sums: Array) -> Array:
         """Return the change of the outputs; the Jacobian is diagonal, so it is its own transpose."""

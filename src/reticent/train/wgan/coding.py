@@ -9,6 +9,7 @@ categories are shifted until their mean is the histogram's share. The generator 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -204,12 +205,12 @@ class Coding:
 
     pieces: tuple[Piece, ...]
 
-    @property
+    @cached_property
     def groups(self) -> tuple[int, ...]:
         """Sizes of the groups of coordinates, of all columns."""
         return tuple(size for piece in self.pieces for size in piece.groups)
 
-    @property
+    @cached_property
     def middle(self) -> Array:
         """What is subtracted from coordinates so that the region lies around 0."""
         return np.concatenate(

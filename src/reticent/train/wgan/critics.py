@@ -160,7 +160,7 @@ def values_and_factors(critic: Critic, inputs: Array) -> tuple[Array, Factors]:
         sums.append(layers[-1] @ weight.T + bias)
         layers.append(critic.activation.apply(sums[-1]))
     values = layers[-1] @ critic.weights[-1].T
-    gradient = np.ones((len(inputs), 1))
+    gradient = np.ones((len(inputs), 1), dtype=inputs.dtype)
     gradients = [gradient]
     for weight, before in zip(critic.weights[:0:-1], sums[::-1], strict=True):
         gradient = critic.activation.back(gradient @ weight, before)

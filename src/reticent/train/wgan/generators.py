@@ -68,27 +68,30 @@ class GeneratorNetwork:
         return (*weights[::-1], *biases[::-1])
 
     def _heads(self, sums: Array) -> Array:
-        out = np.empty_like(sums)
-        at = 0
-        for size in self.groups:
-            part = sums[:, at : at + size]
-            if size == 1:
-                out[:, at : at + 1] = 0.5 * (1 + np.tanh(part / 2))
-            else:
-                powers = np.exp(part - part.max(axis=1, keepdims=True))
-                out[:, at : at + size] = powers / powers.sum(axis=1, keepdims=True)
-            at += size
+        # Sigmoids of all coordinates at once; those of groups are overwritten.
+        out = 0.5 * (1 + np.tanh(sums / 2))
+        for group in self._wide:
+            part = sums[:, group]
+            powers = np.exp(part - part.max(axis=1, keepdims=True))
+            out[:, group] = powers / powers.sum(axis=1, keepdims=True)
         return out
 
     def _back(self, rows: Array, slope: Array) -> Array:
-        out = np.empty_like(slope)
-        at = 0
-        for size in self.groups:
-            p, s = rows[:, at : at + size], slope[:, at : at + size]
-            mean = 0.0 if size == 1 else (p * s).sum(axis=1, keepdims=True)
-            out[:, at : at + size] = p * (1 - p) * s if size == 1 else p * (s - mean)
-            at += size
+        out = rows * (1 - rows) * slope
+        for group in self._wide:
+            p, s = rows[:, group], slope[:, group]
+            out[:, group] = p * (s - (p * s).sum(axis=1, keepdims=True))
         return out
+
+    @property
+    def _wide(self) -> list[slice]:
+        """Where the coordinates of each softmax are."""
+        ends = list(itertools.accumulate(self.groups))
+        return [
+            slice(end - size, end)
+            for end, size in zip(ends, self.groups, strict=True)
+            if size > 1
+        ]
 
 
 def generator_of(
@@ -167,8 +170,8 @@ class Adam:
         self, parameters: Sequence[Array], gradient: Sequence[Array]
     ) -> list[Array]:
         """Return parameters after one step."""
-        zeros = tuple(np.zeros_like(p) for p in parameters)
         before = self.moments
+        zeros = () if before.means else tuple(np.zeros_like(p) for p in parameters)
         steps = before.steps + 1
         warm_first = 1 - self.first**steps
         warm_second = 1 - self.second**steps
@@ -181,9 +184,16 @@ class Adam:
             strict=True,
         ):
             mean = self.first * old_mean + (1 - self.first) * slope
-            square = self.second * old_square + (1 - self.second) * slope**2
-            step = (mean / warm_first) / (np.sqrt(square / warm_second) + 1e-8)
-            moved.append(parameter + self.rate * step)
+            square = self.second * old_square + (1 - self.second) * np.square(slope)
+            # In place: these arrays are as long as the networks, and there are many steps.
+            below = square / warm_second
+            np.sqrt(below, out=below)
+            below += 1e-8
+            step = mean / warm_first
+            step /= below
+            step *= self.rate
+            step += parameter
+            moved.append(step)
             means.append(mean)
             squares.append(square)
         self.moments = Moments(steps=steps, means=tuple(means), squares=tuple(squares))

@@ -1,7 +1,8 @@
 """HealthGAN, the generator of the source without privacy, and the noise levels that the source added to it."""
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from reticent.data import Table
 from reticent.errors import InvalidInput
 from reticent.product import Provenance, SyntheticTable, versions
-from reticent.run import stream
+from reticent.run import one_thread, stream
 from reticent.train._plain import PlainTrainer
 from reticent.train.marginals.domain import Look, learned_columns
 from reticent.train.marginals.histograms import noisy_histograms
@@ -30,6 +31,7 @@ __all__ = ["HealthGAN"]
 Array = NDArray[np.float64]
 NO_NOISE = 1e-3  # deviation of counts that rounds to none
 BATCHES = 10  # of the source: a batch is a tenth of the records
+CRITIC_STEPS = 5  # of the source, for each step of the generator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +39,7 @@ class HealthGAN(PlainTrainer):
     """A WGAN-GP without privacy, as a baseline [1]_. It guarantees nothing.
 
     Critic of 64, 128 and 256 units with LeakyReLU, generator of 2 d and 1.5 d units on 100 uniform numbers, five steps of the critic for each of the
-    generator, batches of a tenth of the records, penalty 10 at interpolates. The rates of Adam are not stated in the source; they are those of
+    generator, batches of a tenth of the records, penalty 10 at interpolates, single precision. The rates of Adam are not stated in the source; they are those of
     the authors' code.
 
     Parameters
@@ -107,6 +109,38 @@ class HealthGAN(PlainTrainer):
         seed : int
             Of everything.
         """
+        return self.train_along(table, (self.steps,), seed=seed)[-1]
+
+    def train_along(
+        self, table: Table, marks: Sequence[int], *, seed: int
+    ) -> list[SyntheticTable]:
+        """Return the tables that one training makes after several numbers of steps, for a curve.
+
+        Parameters
+        ----------
+        table : Table
+            The records; only their features are used.
+        marks : sequence of int
+            Rising numbers of steps of the generator; the recipe's own number is not used.
+        seed : int
+            Of everything.
+
+        Raises
+        ------
+        InvalidInput
+            If the numbers do not rise.
+
+        Examples
+        --------
+        >>> from reticent.data import builtin_table
+        >>> early, late = HealthGAN().train_along(builtin_table(), (2, 4), seed=0)
+        >>> late.frame.equals(HealthGAN(steps=4).train(builtin_table(), seed=0).frame)
+        True
+        """
+        if not marks or any(a >= b for a, b in itertools.pairwise((0, *marks))):
+            raise InvalidInput(
+                f"the numbers of steps must be positive and rise, got {tuple(marks)}; one training passes them in this order."
+            )
         exact = Noise.seeded(seed)  # whose noise rounds to none
         look = Look(deviation=NO_NOISE, of_categories=NO_NOISE, failure=0.5)
         cells = learned_columns(table, look, exact)
@@ -124,36 +158,55 @@ class HealthGAN(PlainTrainer):
             fakes=max(1, len(table) // BATCHES),
             critic_rate=self.rate,
             generator_rate=self.rate,
-            critic_steps=5,
+            critic_steps=CRITIC_STEPS,
             averaging=0.0,
+            single=True,
         )
         # Its penalty at data is part of what the data are asked below.
         mode = ThesisMode(penalty_at="data")
         rng = stream(seed, "training of a critic without noise")
-        asks = self._asks(coding.code(codes), mode.strength, rng)
+        noise = stream(seed, "noise of the source")
+        ask = self._ask(settings.held(coding.code(codes)), mode.strength, rng, noise)
         game = Game(coding=coding, mode=mode, settings=settings)
-        trained = game.trained(game.played(game.opening(rng), asks, rng))
+        players = game.opening(rng)
         rows = len(table) if self.rows is None else self.rows
-        made = coding.decode(trained.rows(rows, rng), False, rng)
         names = [column.name for column in columns]
-        return SyntheticTable(
-            pd.DataFrame(decoded(made, columns, rng))[names],
-            provenance=Provenance(recipe=self.recipe, versions=versions()),
-            warnings=("the generator was trained without any protection.",),
-            critic=ReleasedCritic.of(columns, coding, trained.critic)
-            if self.with_critic
-            else None,
-        )
+        tables = []
+        for mark in marks:
+            steps = CRITIC_STEPS * mark - players.step
+            with one_thread("blas"):
+                players = game.played(players, itertools.repeat(ask, steps), rng)
+            # A stream of its own, so that looking at a table on the way does not change the training.
+            drawn = stream(seed, "rows of a generator without noise")
+            trained = game.trained(players)
+            generated = trained.rows(rows, drawn).astype(np.float64)
+            made = coding.decode(generated, False, drawn)
+            tables.append(
+                SyntheticTable(
+                    pd.DataFrame(decoded(made, columns, drawn))[names],
+                    provenance=Provenance(recipe=self.recipe, versions=versions()),
+                    warnings=("the generator was trained without any protection.",),
+                    critic=ReleasedCritic.of(columns, coding, trained.critic)
+                    if self.with_critic
+                    else None,
+                )
+            )
+        return tables
 
-    def _asks(
-        self, coded: Array, strength: float, rng: np.random.Generator
-    ) -> Iterator[Ask]:
+    def _ask(
+        self,
+        coded: Array,
+        strength: float,
+        rng: np.random.Generator,
+        noise: np.random.Generator,
+    ) -> Ask:
+        """Return how the data are asked; noise has a stream of its own, so that trainings of one seed differ in nothing but their level."""
         batch = max(1, len(coded) // BATCHES)
 
         def ask(critic: Critic, fakes: Array, fake_mean: Sums) -> Sums:
             records = coded[rng.choice(len(coded), batch, replace=False)]
             _, factors = values_and_factors(critic, records)
-            shares = rng.random((batch, 1))
+            shares = rng.random((batch, 1)).astype(coded.dtype)
             mixed = shares * records + (1 - shares) * fakes[:batch]
             pulls = penalty_factors(critic, mixed, strength).total()
             layers = len(critic.weights)
@@ -162,8 +215,10 @@ class HealthGAN(PlainTrainer):
                 for place, total in enumerate(factors.total())
             ]
             if self.level:
-                sums = [s + 2 * self.level * rng.standard_normal(s.shape) for s in sums]
-            return tuple(s / batch for s in sums)
+                sums = [
+                    s + 2 * self.level * noise.standard_normal(s.shape) for s in sums
+                ]
+            # The noise is added in double precision, so that the smallest level is not lost before the mean is taken.
+            return tuple((s / batch).astype(coded.dtype) for s in sums)
 
-        for _ in range(5 * self.steps):
-            yield ask
+        return ask

@@ -87,8 +87,9 @@ class ReleasedCritic:
         return cls(
             columns=tuple(columns),  # type: ignore[arg-type]
             pieces=tuple(_without_counts(piece) for piece in coding.pieces),
-            weights=critic.weights,
-            biases=critic.biases,
+            # Some trainings hold single precision, which is exact in double.
+            weights=tuple(w.astype(np.float64) for w in critic.weights),
+            biases=tuple(b.astype(np.float64) for b in critic.biases),
             activation=critic.activation,  # type: ignore[arg-type]
         )
 

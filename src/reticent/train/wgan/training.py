@@ -47,6 +47,8 @@ class Settings:
         Steps of the critic for each step of the generator.
     averaging : float
         Decay of the mean of the generator's weights that rows are made with; 0 for the last weights.
+    single : bool
+        Whether the networks have single precision, which takes half the time. Not with a guarantee: bounds and releases count on double precision.
     """
 
     critic: tuple[int, ...] = (64, 32)
@@ -59,11 +61,17 @@ class Settings:
     momentum: float = 0.5
     critic_steps: int = 2
     averaging: float = 0.99
+    single: bool = False
 
     def draws(self, rows: int, rng: np.random.Generator) -> Array:
         """Return random numbers for so many rows."""
         shape = (rows, self.latent)
-        return rng.standard_normal(shape) if self.normal else rng.random(shape)
+        drawn = rng.standard_normal(shape) if self.normal else rng.random(shape)
+        return self.held(drawn)
+
+    def held(self, numbers: Array) -> Array:
+        """Return numbers in the precision of the networks."""
+        return numbers.astype(np.float32 if self.single else np.float64, copy=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,11 +150,12 @@ class Game:
         critic = critic_of((width, *settings.critic, 1), self.mode.activation, rng)
         widths = (settings.latent, *settings.generator, width)
         generator = generator_of(widths, self.coding.groups, rng)
+        weights = tuple(settings.held(p) for p in generator.parameters)
         return Players(
             step=0,
-            critic=critic.parameters,
-            generator=generator.parameters,
-            averaged=generator.parameters,
+            critic=tuple(settings.held(p) for p in critic.parameters),
+            generator=weights,
+            averaged=weights,
             critic_moments=Moments(),
             generator_moments=Moments(),
         )
@@ -185,7 +194,7 @@ class Game:
                     "the weights of the critic grew beyond all bounds, so nothing was learned; use a smaller critic_rate, or the Lipschitz mode."
                 )
             if number % settings.critic_steps == 0:
-                generator = _improved(generator, critic, generator_adam, settings, rng)
+                generator = _improved(generator, critic, generator_adam, self, rng)
                 # The mean begins with the weights themselves, and gets longer.
                 keep = min(
                     settings.averaging, 1 - 1 / (number // settings.critic_steps)
@@ -239,7 +248,7 @@ class Game:
         """Return the direction of the critic's next step: real against fake, minus the penalty."""
         settings = self.settings
         latent = settings.draws(settings.fakes, rng)
-        fakes = generator.rows(latent)[0] - self.coding.middle
+        fakes = generator.rows(latent)[0] - settings.held(self.coding.middle)
         _, at_fakes = values_and_factors(critic, fakes)
         fake_mean = tuple(part / len(fakes) for part in at_fakes.total())
         ascent = [
@@ -315,14 +324,13 @@ def _improved(
     generator: GeneratorNetwork,
     critic: Critic,
     adam: Adam,
-    settings: Settings,
+    game: Game,
     rng: np.random.Generator,
 ) -> GeneratorNetwork:
     """Return the generator after a step towards rows that the critic takes for real."""
+    settings = game.settings
     rows, layers = generator.rows(settings.draws(settings.fakes, rng))
-    middle = np.concatenate(
-        [np.full(size, 0.5 if size == 1 else 1 / size) for size in generator.groups]
-    )
+    middle = settings.held(game.coding.middle)
     _, factors = values_and_factors(critic, rows - middle)
     slope = factors.gradients[0] @ critic.weights[0]
     gradient = generator.gradient(rows, layers, slope)

@@ -1,0 +1,233 @@
+"""Write the page that sets our figures beside those of chapter 3 of the thesis.
+
+python experiments/health/page.py
+
+It is written from results.json and bounds.json, whatever is finished of them.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+from figures import bars
+from scipy.stats import t as student
+from settings import BUDGETS, CURVE, GAINS, LEVELS, MODELS, STEPS, TABLES, models_needed
+
+from reticent.run import write_text
+
+HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs/experiments/health.md"
+FIGURE = PAGE.parent / "health_bounds.svg"
+LEVEL = 0.95
+JUDGES = ("logistic regression", "gradient boosting", "random forest")
+# Of the thesis, for the table that each of ours stands in for: Tables 3.1 and 3.2 (rows, columns, positives of train and test in per cent), Table 3.3 (rates of positives by level, in per cent)
+# and Table 3.4 (HealthGAN, with noise).
+SOURCE = {
+    "stroke": {"name": "1, mortality of diabetics", "rows": 2085, "columns": 12, "positives": (6.28, 6.04), "rates": (4.46, 5.37, 5.23, 4.22, 4.89),
+               "auc": (0.723, 0.724), "train": (0.545, 0.539), "test": (0.534, 0.550), "loss": (-0.011, 0.012)},
+    "framingham": {"name": "2, mortality in kidney injury", "rows": 2119, "columns": 34, "positives": (23.4, 25.9), "rates": (17.8, 19.1, 20.1, 19.6, 18.9),
+                   "auc": (0.614, 0.657), "train": (0.856, 0.860), "test": (0.868, 0.872), "loss": (0.012, 0.012)},
+    "cardio": {"name": "3, readmission", "rows": 1719, "columns": 7, "positives": (3.03, 2.97), "rates": (2.60, 2.39, 2.68, 3.20, 2.97),
+               "auc": (0.713, 0.720), "train": (0.628, 0.627), "test": (0.648, 0.649), "loss": (0.022, 0.020)},
+}  # fmt: skip
+SHOWN = {
+    "largest gradient of the value found": "#2a9d8f",
+    "intervals and norms together, half range": "#1b5e8c",
+    "&nbsp;&nbsp;of the weights (Theorem 3.1.1), range": "#e9a23b",
+    "&nbsp;&nbsp;in L2": "#e9a23b",
+    "&nbsp;&nbsp;without the fakes": "#e9a23b",
+    "Xie et al. (3.1)": "#e9a23b",
+    "largest gradient of the penalty found": "#2a9d8f",
+    "penalty by spectral norms": "#1b5e8c",
+    "penalty as printed (Theorem 3.1.3)": "#c8553d",
+    "norm of the deviation from batch to batch": "#2a9d8f",
+    "norm of the thesis's noise, level 0.0001": "#7d4f9e",
+    "norm of the thesis's noise, level 1e-07": "#7d4f9e",
+}
+
+
+def main() -> None:
+    kept = json.loads((HERE / "results.json").read_text())
+    bounds = json.loads((HERE / "bounds.json").read_text())
+    text = (HERE / "page.md").read_text(encoding="utf-8")
+    done = [table for table in TABLES if models(kept, table, "healthgan", 0.0)]
+    column = {k.replace("  ", "&nbsp;&nbsp;"): v for k, v in bounds["thesis, 300 steps"].items()}  # fmt: skip
+    rows = {name.replace("&nbsp;", ""): (column[name], colour) for name, colour in SHOWN.items()}  # fmt: skip
+    write_text(FIGURE, bars("How far a record moves a sum: found, proven and printed", rows))  # fmt: skip
+    values = {
+        "shapes": shapes(kept),
+        "settings": "\n\n".join(f"**{t}**\n\n{settings(kept, t)}" for t in TABLES if models(kept, t, "tree", 1.0)),
+        "rates": rates(kept, done),
+        "beside": beside(kept, done),
+        "effects": effects(kept, done),
+        "curve": curve(kept, done),
+        "bounds": bound_table(bounds),
+        "epsilons": epsilons(bounds["thesis, initial"]),
+        "count": str(len(models(kept, done[0], "healthgan", 0.0))),
+        "wanted": str(MODELS),
+        "steps": str(STEPS),
+        "last": str(CURVE[-1]),
+        "minutes": f"{sum(v['seconds'] for k, v in kept.items() if ' ' in k) / 60:.0f}",
+    }  # fmt: skip
+    for name, value in values.items():
+        text = text.replace("{" + name + "}", value)
+    write_text(PAGE, text)
+
+
+def models(kept: dict, table: str, generator: str, noise: float, steps: int | None = None) -> list[dict]:  # fmt: skip
+    """Return the finished models of a setting, in the order of their numbers."""
+    steps = (STEPS if generator == "healthgan" else 0) if steps is None else steps
+    names = [f"{table} {generator} {noise:g} {steps} {m}" for m in range(MODELS)]
+    return [kept[name] for name in names if name in kept]
+
+
+def interval(values: list[float], digits: int = 3, sign: str = "") -> str:
+    """Return a mean and its interval by Student's t over models; of one model its value alone."""
+    own = np.array(values)
+    if len(own) < 2:
+        return f"{own[0]:{sign}.{digits}f} (one model)"
+    half = student.ppf((1 + LEVEL) / 2, len(own) - 1) * own.std(ddof=1) / np.sqrt(len(own))  # fmt: skip
+    mean = own.mean()
+    return f"**{mean:{sign}.{digits}f}** [{mean - half:{sign}.{digits}f}, {mean + half:{sign}.{digits}f}]"
+
+
+def auc(model: dict) -> float:
+    """Return the mean over the three judges, the thesis's being not named."""
+    return float(np.mean([model["synthetic"][judge]["auc"] for judge in JUDGES]))
+
+
+def shapes(kept: dict) -> str:
+    lines = ["| table of the thesis | rows, columns, positives of both halves | in its place | rows of both halves, columns, positives |", "|---|---|---|---|"]  # fmt: skip
+    for table, source in SOURCE.items():
+        theirs = f"{source['rows']:,}, {source['columns']}, {source['positives'][0]} / {source['positives'][1]} %"
+        own = kept.get(table)
+        ours = "not run" if own is None else f"{own['rows'][0]:,} / {own['rows'][1]:,}, {own['columns']}, {100 * own['positives'][0]:.1f} / {100 * own['positives'][1]:.1f} %"  # fmt: skip
+        lines.append(f"| {source['name']} | {theirs} | {table} | {ours} |")
+    return "\n".join(lines)
+
+
+def settings(kept: dict, table: str) -> str:
+    """Return everything measured of one table."""
+    lines = [
+        "| generator | proven epsilon | models | AUC: logistic regression | boosting | forest | positives | distance of columns | resemblance train | test | real / synthetic side | privacy loss |",
+        "|---|---:|---:|---|---|---|---|---|---|---|---|---|",
+    ]
+    real = kept.get(table)
+    if real is not None:
+        cells = " | ".join(f"{real['synthetic'][judge]['auc']:.3f}" for judge in JUDGES)
+        lines.append(f"| the training half itself | | | {cells} | {real['positives'][0]:.3f} | {real['far']:.3f} | | | | |")  # fmt: skip
+    rows = [(f"HealthGAN, level {level:g}" if level else "HealthGAN", "healthgan", level) for level in LEVELS]  # fmt: skip
+    rows += [(f"{words}, epsilon {epsilon:g}", name, epsilon) for epsilon in BUDGETS for words, name in (("DP WGAN, 1-Lipschitz", "wgan"), ("tree", "tree"))]  # fmt: skip
+    for words, generator, noise in rows:
+        found = models(kept, table, generator, noise)
+        if not found:
+            continue
+        epsilon = found[0]["epsilon"]
+        aucs = " | ".join(interval([m["synthetic"][judge]["auc"] for m in found]) for judge in JUDGES)  # fmt: skip
+        sides = " / ".join(f"{np.mean([m['sides'][j] for m in found]):.2f}" for j in (0, 1)) if "sides" in found[0] else ""  # fmt: skip
+        columns = interval([m["far"] for m in found]) if "far" in found[0] else ""
+        lines.append(
+            f"| {words} | {'none' if np.isinf(epsilon) else f'{epsilon:.3g}'} | {len(found)} | {aucs} | {interval([m['positives'] for m in found])} | {columns} "
+            f"| {interval([m['train'] for m in found], 2)} | {interval([m['test'] for m in found], 2)} | {sides} | {interval([m['loss'][1] for m in found])} |"
+        )  # fmt: skip
+    return "\n".join(lines)
+
+
+def rates(kept: dict, done: list[str]) -> str:
+    """Return Table 3.3."""
+    lines = [f"| | {' | '.join(f'{t}, thesis | ours' for t in done)} |", f"|---|{'---:|---|' * len(done)}"]  # fmt: skip
+    for place, words in enumerate(("training half", "test half")):
+        cells = [f"{SOURCE[t]['positives'][place]} | {100 * kept[t]['positives'][place]:.1f}" for t in done]  # fmt: skip
+        lines.append(f"| {words} | {' | '.join(cells)} |")
+    for place, level in enumerate(LEVELS):
+        cells = [f"{SOURCE[t]['rates'][place]} | {interval([100 * m['positives'] for m in models(kept, t, 'healthgan', level)], 1)}" for t in done]  # fmt: skip
+        lines.append(f"| level {level:g} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def pooled(kept: dict, table: str, measure) -> tuple[list[float], list[float]]:
+    """Return a measure of the models without noise, and its mean over the four levels for the same numbers."""
+    none = models(kept, table, "healthgan", 0.0)
+    noisy = [models(kept, table, "healthgan", level) for level in LEVELS[1:]]
+    count = min(len(none), *(len(level) for level in noisy))
+    return [measure(m) for m in none[:count]], [float(np.mean([measure(level[k]) for level in noisy])) for k in range(count)]  # fmt: skip
+
+
+MEASURES = {
+    "area under the curve, mean of three judges": (auc, "auc"),
+    "positives": (lambda m: m["positives"], "positives"),
+    "distance of columns": (lambda m: m["far"], None),
+    "resemblance to the test half": (lambda m: m["test"], None),
+    "privacy loss": (lambda m: m["loss"][1], None),
+}
+
+
+def beside(kept: dict, done: list[str]) -> str:
+    """Return Table 3.4: HealthGAN and the four levels together, the thesis's best level beside them."""
+    lines = ["| table | measure | thesis: no noise | with noise | ours: no noise | with noise, four levels |", "|---|---|---:|---:|---|---|"]  # fmt: skip
+    for table in done:
+        source = SOURCE[table]
+        theirs = {
+            "area under the curve, mean of three judges": source["auc"],
+            "positives": (source["rates"][0] / 100, max(source["rates"][1:]) / 100),
+            "resemblance to the test half": source["test"],
+            "privacy loss": source["loss"],
+        }
+        for words, (measure, _) in MEASURES.items():
+            none, noisy = pooled(kept, table, measure)
+            pair = theirs.get(words)
+            printed = f"{pair[0]:.3f} | {pair[1]:.3f}" if pair else " | "
+            lines.append(f"| {table} | {words} | {printed} | {interval(none)} | {interval(noisy)} |")  # fmt: skip
+    return "\n".join(lines)
+
+
+def effects(kept: dict, done: list[str]) -> str:
+    """Return what noise changes, model by model, and what could have been seen."""
+    lines = ["| table | measure | with noise less without, pairs of models | gain of the thesis | deviation of a model without noise | deviation of a difference | models per level that would see that gain |", "|---|---|---|---:|---:|---:|---:|"]  # fmt: skip
+    for table in done:
+        for words, (measure, gain) in MEASURES.items():
+            none, noisy = pooled(kept, table, measure)
+            gains = np.subtract(noisy, none)
+            spread = np.std(none, ddof=1) if len(none) > 1 else float("nan")
+            paired = np.std(gains, ddof=1) if len(gains) > 1 else float("nan")
+            wanted = f"{GAINS[gain]:.3f} | {spread:.3f} | {paired:.3f} | {models_needed(GAINS[gain], spread)}" if gain and len(none) > 1 else f" | {spread:.3f} | {paired:.3f} | "  # fmt: skip
+            lines.append(f"| {table} | {words} | {interval(gains, sign='+')} | {wanted} |")  # fmt: skip
+    return "\n".join(lines)
+
+
+def curve(kept: dict, done: list[str]) -> str:
+    lines = ["| table | steps | AUC: logistic regression | boosting | forest | positives | distance of columns | resemblance test | privacy loss |", "|---|---:|---:|---:|---:|---:|---:|---:|---|"]  # fmt: skip
+    for table in done:
+        for steps in CURVE:
+            for m in models(kept, table, "healthgan", 0.0, steps)[:1]:
+                aucs = " | ".join(f"{m['synthetic'][j]['auc']:.3f}" for j in JUDGES)
+                low, loss, high = m["loss"]
+                lines.append(f"| {table} | {steps:,} | {aucs} | {m['positives']:.3f} | {m['far']:.3f} | {m['test']:.2f} | {loss:+.3f} [{low:+.3f}, {high:+.3f}] |")  # fmt: skip
+    return "\n".join(lines)
+
+
+def bound_table(bounds: dict) -> str:
+    lines = [f"| | {' | '.join(bounds)} |", f"|---|{'---:|' * len(bounds)}"]
+    for name in next(iter(bounds.values())):
+        cells = " | ".join(f"{column[name]:.3g}" for column in bounds.values())
+        lines.append(f"| {name.replace('  ', '&nbsp;&nbsp;')} | {cells} |")
+    return "\n".join(lines)
+
+
+def epsilons(column: dict) -> str:
+    """Return what the thesis's levels prove: epsilon is at least mu^2 / 2 of all steps together, for every delta below one half."""
+    proven = column["intervals and norms together, half range"] + column["penalty by spectral norms"]  # fmt: skip
+    printed = column["  added up, as it must be"]
+    found = column["largest gradient of the value found"]
+    lines = [f"| level | {STEPS} steps, proven bound | 200,000 steps, proven bound | 200,000 steps, bound as printed | one step, if the largest gradient of the value found were a bound |", "|---:|---:|---:|---:|---:|"]  # fmt: skip
+    for level in LEVELS[1:]:
+        cells = [
+            5 * steps * (reach / (2 * level)) ** 2 / 2
+            for steps, reach in ((STEPS, proven), (200_000, proven), (200_000, printed), (0.2, found))
+        ]  # fmt: skip
+        lines.append(f"| {level:g} | {' | '.join(f'{c:.1g}' for c in cells)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
