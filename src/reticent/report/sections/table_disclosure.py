@@ -104,7 +104,7 @@ def _coverage(recipe: PrivacyLoss | None) -> str:
         return "Losses and their intervals are over people and speak of this table alone: its generator was not run again."
     return (
         f"The same generator made {recipe.tables} tables again of the same members, this one not among them. Their mean privacy loss, which is that of the recipe: "
-        f"{whole(recipe.loss)} (p = {recipe.p_value:.2g}), with an interval over people and such tables. All else here speaks of this table."
+        f"{whole(recipe.loss)} (p = {recipe.p_value:.2g}), with an interval over people and such tables; the p-value is over people alone. What is not said to be of the recipe speaks of this table."
     )
 
 
