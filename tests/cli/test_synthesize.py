@@ -170,6 +170,8 @@ def test_an_interrupted_training_goes_on(folder, monkeypatch):
         (["--epsilon", "3", "--held-out", "0.01"], "--no-audit"),
         (["--epsilon", "3", "--policy", "none.toml"], "none.toml"),
         (["--epsilon", "3", "--memory", "0.01", "--rows", "900000"], "--memory"),
+        (["--epsilon", "3", "--method", "wgan", "--memory", "0.5", "--rows", "9000000"], "fewer --rows"),
+        (["--epsilon", "3", "--method", "wgan", "--memory", "0.01"], "more --memory"),
         (["--epsilon", "3", "--constraint", "age <= size"], "no such column"),
         (["--epsilon", "3", "--constraint", "age > 90", "--constraint", "age < 80"], "cannot hold together"),
         (["--epsilon", "3", "--constraint", "city < age"], "holds categories"),

@@ -422,6 +422,7 @@ def fit_table(
     # Refused before the noise is calibrated, let alone spent.
     recipe = plan.generator()
     recipe.parsed_constraints(records)
+    recipe.must_be_in_memory(records, memory=run.effort.memory)
     public_rows = size_class(len(records))
     target, terms = plan.risk.target(public_rows), plan.risk.terms(public_rows)
     recipe = recipe.keeping(target, records, delta=terms.delta, relation=terms.relation)

@@ -1,6 +1,7 @@
 """The recipe of a generator with a critic: its coding, its budget, what it guarantees and what it refuses."""
 
 import math
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from reticent.account import Budget as Target
 from reticent.account import Relation, Terms, trade_off
 from reticent.data import builtin_table, table_from_frame
 from reticent.errors import InvalidInput
-from reticent.run import stream
+from reticent.run import Effort, Run, stream
 from reticent.train import HealthGAN, WassersteinGenerator
 from reticent.train.marginals.columns import Categories, Numbers
 from reticent.train.marginals.domain import Cells
@@ -26,6 +27,7 @@ from reticent.train.wgan.critics import critic_of
 from reticent.train.wgan.fitted import lost_modes
 from reticent.train.wgan.generators import Adam, generator_of
 from reticent.train.wgan.noise import Source
+from reticent.train.wgan.records import CodedRecords, WorkingSet
 
 FALSE_ALARM = 1e-6
 QUICK = {"steps": 30, "noise": "seeded", "noise_multiplier": 0.2}
@@ -299,6 +301,52 @@ def test_seeded_tables_repeat_and_secret_ones_do_not(seed):
     assert not secret.train(table, seed=4).frame.equals(secret.train(table, seed=4).frame)  # fmt: skip
     assert quick.content() != replace(quick, steps=31).content()
     assert quick.recipe.startswith("reticent.WassersteinGenerator(")
+
+
+def test_the_working_set_stays_within_what_is_counted(seed):
+    """Coordinates of all records at once, as a plain implementation has them, would not."""
+    rng = stream(seed, "people")
+    n = 40_000
+    frame = pd.DataFrame({f"c{k}": rng.choice(list("abcdefghijklmnop"), n) for k in range(6)})  # fmt: skip
+    table = as_table(frame.assign(age=rng.integers(20, 80, n)))
+    recipe = WassersteinGenerator(**QUICK)
+    counted = WorkingSet.of(table, rows=n, sampling_rate=0.05)
+    tracemalloc.start()
+    try:
+        model = recipe.fit(table, run=Run(seed=seed))
+        training = tracemalloc.get_traced_memory()[1] / 1e9
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0] / 1e9
+        model.sample(n)
+        sampling = tracemalloc.get_traced_memory()[1] / 1e9 - before
+        cells = np.stack([c.code(table.features[c.name]) for c in model.columns], 1)
+        tracemalloc.reset_peak()
+        model.coding.code(cells)
+        at_once = tracemalloc.get_traced_memory()[1] / 1e9
+    finally:
+        tracemalloc.stop()
+    assert training < counted.training < at_once
+    assert counted.sampling / 3 < sampling < counted.sampling
+    with pytest.raises(InvalidInput, match=r"training on 40,000 rows .* --memory"):
+        recipe.fit(table, run=Run(effort=Effort(memory=0.9 * counted.training)))
+    many = replace(recipe, rows=100 * n)
+    with pytest.raises(InvalidInput, match=r"making 4,000,000 rows .* fewer --rows"):
+        many.fit(table, run=Run(effort=Effort(memory=50 * counted.sampling)))
+
+
+def test_memory_changes_no_digit(seed):
+    """Records become coordinates when they are asked for: the same numbers as all at once; and rows are made in parts of a fixed size."""
+    _, cells, _, coding = coded(stream(seed, "coding"))
+    rows = stream(seed, "rows").integers(0, 500, 64)
+    records = CodedRecords(cells.astype(np.int32), coding)
+    assert (records[rows] == coding.code(cells)[rows]).all()
+    assert len(records) == 500
+    table = as_table(people(stream(seed, "people"), 300))
+    less, more = (
+        WassersteinGenerator(**QUICK, rows=10_050).fit(table, run=Run(seed=1, effort=Effort(memory=memory)))
+        for memory in (0.2, 20.0)
+    )  # fmt: skip
+    pd.testing.assert_frame_equal(less.sample()[0], more.sample()[0])
 
 
 def test_the_critic_stays_at_home_unless_asked_for(seed):

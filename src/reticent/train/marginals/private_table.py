@@ -163,6 +163,16 @@ class PrivateTable(PlainTrainer):
     def mechanism_words(self, table: Table) -> str:
         """Return what is released and with which noise, for the guarantee."""
 
+    @abstractmethod
+    def must_be_in_memory(self, table: Table, *, memory: float) -> None:
+        """Refuse a table, or a number of rows, that does not fit into so many gigabytes, before any of the budget is spent.
+
+        Raises
+        ------
+        InvalidInput
+            If it does not.
+        """
+
     def settled(self, table: Table) -> Self:
         """Return the same recipe with all that it takes from the size of a table written into it, for other tables of any number of rows."""
         return self

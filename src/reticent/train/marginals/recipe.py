@@ -105,13 +105,13 @@ class MarginalGenerator(PrivateTable):
             If there are too few records, the noise hides them, or a constraint cannot be kept.
         """
         self.must_fit(table)
-        self._must_be_in_memory(table, run)
+        self.must_be_in_memory(table, memory=run.effort.memory)
         constraints = self.parsed_constraints(table)
         budget = self.budget(table)
         noise = self.noise_of(table, run)
         cells = self.cells_of(table, noise)
         columns = cells.columns
-        codes = np.empty((len(table), len(columns)), dtype=np.int32)
+        codes = np.empty((len(table), len(columns)), dtype=np.int32, order="F")
         for j, column in enumerate(columns):
             codes[:, j] = column.code(table.features[column.name])
         single = noisy_histograms(
@@ -138,15 +138,15 @@ class MarginalGenerator(PrivateTable):
         """Return what is released and with which noise."""
         return _words(self.budget(table))
 
-    def _must_be_in_memory(self, table: Table, run: Run) -> None:
-        """Refuse a table that does not fit before the budget is spent."""
+    def must_be_in_memory(self, table: Table, *, memory: float) -> None:
+        """Refuse a table, or a number of rows, that does not fit; see :meth:`PrivateTable.must_be_in_memory`."""
         made = len(table) if self.rows is None else self.rows
         columns = len(table.schema.columns)
         # Of a synthetic row, bin, cell and value of each column are held at the same time.
         needed = columns * (BYTES_PER_CELL * len(table) + 3 * 8 * made) / 1e9
-        if needed > run.effort.memory:
+        if needed > memory:
             raise InvalidInput(
-                f"making {made:,} rows takes about {needed:.1f} GB, more than the {run.effort.memory:g} GB allowed; use more --memory, fewer --rows, or leave columns "
+                f"making {made:,} rows takes about {needed:.1f} GB, more than the {memory:g} GB allowed; use more --memory, fewer --rows, or leave columns "
                 "out with --drop."
             )
 

@@ -232,7 +232,9 @@ class Coding:
     def code(self, cells: Whole) -> Array:
         """Return coordinates around 0, shape (n, d)."""
         parts = [piece.code(cells[:, j]) for j, piece in enumerate(self.pieces)]
-        return np.concatenate(parts, axis=1) - self.middle
+        coordinates = np.concatenate(parts, axis=1)
+        coordinates -= self.middle
+        return coordinates
 
     def decode(self, values: Array, matched: bool, rng: np.random.Generator) -> Whole:
         """Return the cells of a generator's rows."""

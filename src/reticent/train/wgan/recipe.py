@@ -26,6 +26,7 @@ from reticent.train.wgan.modes import (
     ThesisMode,
 )
 from reticent.train.wgan.noise import Source
+from reticent.train.wgan.records import CodedRecords, WorkingSet
 from reticent.train.wgan.training import Game, Settings, Trained, private_asks
 
 __all__ = ["MODES", "WassersteinGenerator"]
@@ -203,13 +204,16 @@ class WassersteinGenerator(PrivateTable):
             If there are too few records, the noise hides them, or a constraint cannot be kept.
         """
         self.must_fit(table)
+        self.must_be_in_memory(table, memory=run.effort.memory)
         constraints = self.parsed_constraints(table)
         source = Source.secret() if self.noise == "secret" else Source.seeded(run.seed)
         budget = self.budget(table)
         noise = self.noise_of(table, run)
         cells = self.cells_of(table, noise)
         columns = cells.columns
-        codes = np.stack([c.code(table.features[c.name]) for c in columns], axis=1)
+        codes = np.empty((len(table), len(columns)), dtype=np.int32)
+        for j, column in enumerate(columns):
+            codes[:, j] = column.code(table.features[column.name])
         single = noisy_histograms(
             codes,
             cells,
@@ -218,7 +222,7 @@ class WassersteinGenerator(PrivateTable):
             lenient=self.lenient,
         )
         coding = coding_of(columns, single)
-        coded = coding.code(codes)
+        records = CodedRecords(codes, coding)
         expected = single.total * budget.sampling_rate
         judge = stream(run.seed, "judged rows of a generator")
         names = [column.name for column in columns]
@@ -230,7 +234,7 @@ class WassersteinGenerator(PrivateTable):
             schedule = _told(_schedule(budget, expected), self.steps, run)
             trained = trained_in_chunks(
                 Game(coding=coding, mode=mode, settings=Settings()),
-                private_asks(coded, coding.region, mode, source, schedule),
+                private_asks(records, coding.region, mode, source, schedule),
                 self.steps,
                 rng=rng,
                 source=source,
@@ -252,6 +256,22 @@ class WassersteinGenerator(PrivateTable):
             rows=round(single.total) if self.rows is None else self.rows,
             far=tuple(far),
         )
+
+    def must_be_in_memory(self, table: Table, *, memory: float) -> None:
+        """Refuse a table, or a number of rows, that does not fit; see :meth:`PrivateTable.must_be_in_memory`."""
+        rate = self.budget(table).sampling_rate
+        made = len(table) if self.rows is None else self.rows
+        needed = WorkingSet.of(table, rows=made, sampling_rate=rate)
+        if needed.training > memory:
+            raise InvalidInput(
+                f"training on {len(table):,} rows takes up to {needed.training:.2f} GB beside the table, more than the {memory:g} GB allowed; use more --memory, or leave "
+                "columns out with --drop."
+            )
+        if needed.sampling > memory:
+            raise InvalidInput(
+                f"making {made:,} rows takes up to {needed.sampling:.2f} GB beside the table, more than the {memory:g} GB allowed; use more --memory, fewer --rows, or leave "
+                "columns out with --drop."
+            )
 
     def mechanism_words(self, table: Table) -> str:
         """Return what is released and with which noise."""

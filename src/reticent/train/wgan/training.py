@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +21,19 @@ from reticent.train.wgan.noise import Source
 from reticent.train.wgan.penalty import penalty_of
 from reticent.train.wgan.regions import Region
 
-__all__ = ["Ask", "Game", "Players", "Settings", "Trained", "private_asks"]
+__all__ = [
+    "Ask",
+    "Game",
+    "Players",
+    "Records",
+    "Settings",
+    "Trained",
+    "private_asks",
+]
 
 Array = NDArray[np.float64]
+# Rows that a generator makes at once, so that its layers take some megabytes. Always the same number, because products of matrices of other sizes are rounded otherwise.
+AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +105,11 @@ class Trained:
 
     def rows(self, count: int, rng: np.random.Generator) -> Array:
         """Return rows of coordinates between 0 and 1."""
-        return self.generator.rows(self.settings.draws(count, rng))[0]
+        made = np.empty((count, sum(self.generator.groups)))
+        for start in range(0, count, AT_ONCE):
+            latent = self.settings.draws(min(AT_ONCE, count - start), rng)
+            made[start : start + AT_ONCE] = self.generator.rows(latent)[0]
+        return made
 
 
 # From the critic, its fakes and their mean gradient to an estimate of the mean gradient at the data.
@@ -262,8 +277,20 @@ class Game:
         return ascent
 
 
+class Records(Protocol):
+    """Coordinates of all records, which need not be in memory at the same time."""
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        ...
+
+    def __getitem__(self, rows: NDArray[np.int64], /) -> Array:
+        """Return the coordinates of some of them."""
+        ...
+
+
 def private_asks(
-    coded: Array,
+    records: Records,
     region: Region,
     mode: Mode,
     source: Source,
@@ -273,7 +300,7 @@ def private_asks(
 
     Parameters
     ----------
-    coded : array
+    records : Records
         Coordinates of all records.
     region : Region
         Where they lie, whoever they belong to.
@@ -294,7 +321,7 @@ def private_asks(
             rate: float = rate,
             expected: float = expected,
         ) -> Sums:
-            taking_part = source.sample(len(coded), rate)
+            taking_part = source.sample(len(records), rate)
             step = Step(
                 critic=critic,
                 region=region,
@@ -303,7 +330,7 @@ def private_asks(
                 noise=noise,
                 source=source,
             )
-            query = mode.query(step, coded[taking_part])
+            query = mode.query(step, records[taking_part])
             released = source.release(query.sums, query.allotment)
             return tuple(
                 part / expected + centre
