@@ -92,6 +92,7 @@ def claims(kept: dict, done: list[str], bounds: dict) -> dict[str, str]:
         for level in LEVELS
         if (name := f"{done[0]} healthgan {level:g} {STEPS} 0") in kept
     }
+    spread = float(np.std([m["positives"] for m in first_models.values()], ddof=1))
     costs = [m["seconds"] for level in LEVELS for m in models(kept, done[0], "healthgan", level)]  # fmt: skip
     none, noisy = pooled(kept, done[0], auc)
     gains = np.subtract(noisy, none)
@@ -110,6 +111,8 @@ def claims(kept: dict, done: list[str], bounds: dict) -> dict[str, str]:
         "ratio_high": f"{jitter / noise[1]:,.0f}",
         "so_far": f"{interval(list(gains), sign='+')} in area under the curve and {interval(list(np.subtract(rates_noisy, rates_none)), sign='+')} in the rate of positives.",
         "ends": ", ".join(f"{100 * model['positives']:.1f}" for model in first_models.values()),
+        "spread": f"{100 * spread:.1f}",
+        "needed": f"{models_needed(GAINS['positives'], spread)}",
         "levels": ", ".join(f"{level:g}" for level in first_models),
         "cost": f"{np.mean(costs):.0f}",
         "hours": f"{np.mean(costs) * 200_000 / STEPS / 3600:.1f}",
@@ -242,9 +245,10 @@ def effects(kept: dict, done: list[str]) -> str:
         for words, (measure, gain) in MEASURES.items():
             none, noisy = pooled(kept, table, measure)
             gains = np.subtract(noisy, none)
-            spread = np.std(none, ddof=1) if len(none) > 1 else float("nan")
-            paired = np.std(gains, ddof=1) if len(gains) > 1 else float("nan")
-            wanted = f"{GAINS[gain]:.3f} | {spread:.3f} | {paired:.3f} | {models_needed(GAINS[gain], spread)}" if gain and len(none) > 1 else f" | {spread:.3f} | {paired:.3f} | "  # fmt: skip
+            spread, paired = (np.std(v, ddof=1) if len(v) > 1 else None for v in (none, gains))  # fmt: skip
+            spreads = " | " if spread is None else f"{spread:.3f} | {paired:.3f}"
+            needed = "" if spread is None or gain is None else str(models_needed(GAINS[gain], spread))  # fmt: skip
+            wanted = f"{GAINS[gain] if gain else ''} | {spreads} | {needed}"
             lines.append(f"| {table} | {words} | {interval(gains, sign='+')} | {wanted} |")  # fmt: skip
     return "\n".join(lines)
 
