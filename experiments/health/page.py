@@ -30,20 +30,22 @@ SOURCE = {
     "cardio": {"name": "3, readmission", "rows": 1719, "columns": 7, "positives": (3.03, 2.97), "rates": (2.60, 2.39, 2.68, 3.20, 2.97),
                "auc": (0.713, 0.720), "train": (0.628, 0.627), "test": (0.648, 0.649), "loss": (0.022, 0.020)},
 }  # fmt: skip
+# What the figure shows, under which name, and in which colour.
+FOUND, PROVEN, PRINTED, WORST, NOISE = "#2a9d8f", "#1b5e8c", "#e9a23b", "#c8553d", "#7d4f9e"  # fmt: skip
 SHOWN = {
-    "largest gradient of the value found": "#2a9d8f",
-    "intervals and norms together, half range": "#1b5e8c",
-    "&nbsp;&nbsp;of the weights (Theorem 3.1.1), range": "#e9a23b",
-    "&nbsp;&nbsp;in L2": "#e9a23b",
-    "&nbsp;&nbsp;without the fakes": "#e9a23b",
-    "Xie et al. (3.1)": "#e9a23b",
-    "largest gradient of the penalty found": "#2a9d8f",
-    "penalty by spectral norms": "#1b5e8c",
-    "penalty as printed (Theorem 3.1.3)": "#c8553d",
-    "norm of the deviation from batch to batch": "#2a9d8f",
-    "norm of the thesis's noise, level 0.0001": "#7d4f9e",
-    "norm of the thesis's noise, level 1e-07": "#7d4f9e",
-}
+    "largest gradient of the value found": ("value: largest gradient found", FOUND),
+    "intervals and norms together, half range": ("value: intervals and norms, half range", PROVEN),
+    "  of the weights (Theorem 3.1.1), range": ("value: Theorem 3.1.1, range", PRINTED),
+    "  in L2": ("value: Xie et al., no fakes, in L2", PRINTED),
+    "  without the fakes": ("value: Xie et al., no fakes", PRINTED),
+    "Xie et al. (3.1)": ("value: Xie et al. (3.1)", PRINTED),
+    "largest gradient of the penalty found": ("penalty: largest gradient found", FOUND),
+    "penalty by spectral norms": ("penalty: spectral norms", PROVEN),
+    "penalty as printed (Theorem 3.1.3)": ("penalty: Theorem 3.1.3 as printed", WORST),
+    "norm of the deviation from batch to batch": ("sum of a batch: change to the next batch", FOUND),
+    "norm of the thesis's noise, level 0.0001": ("noise of the thesis, level 1e-4", NOISE),
+    "norm of the thesis's noise, level 1e-07": ("noise of the thesis, level 1e-7", NOISE),
+}  # fmt: skip
 
 
 def main() -> None:
@@ -51,8 +53,8 @@ def main() -> None:
     bounds = json.loads((HERE / "bounds.json").read_text())
     text = (HERE / "page.md").read_text(encoding="utf-8")
     done = [table for table in TABLES if models(kept, table, "healthgan", 0.0)]
-    column = {k.replace("  ", "&nbsp;&nbsp;"): v for k, v in bounds["thesis, 300 steps"].items()}  # fmt: skip
-    rows = {name.replace("&nbsp;", ""): (column[name], colour) for name, colour in SHOWN.items()}  # fmt: skip
+    column = bounds["thesis, 300 steps"]
+    rows = {words: (column[name], colour) for name, (words, colour) in SHOWN.items()}
     write_text(FIGURE, bars("How far a record moves a sum: found, proven and printed", rows))  # fmt: skip
     values = {
         "shapes": shapes(kept),
@@ -63,15 +65,70 @@ def main() -> None:
         "curve": curve(kept, done),
         "bounds": bound_table(bounds),
         "epsilons": epsilons(bounds["thesis, initial"]),
-        "count": str(len(models(kept, done[0], "healthgan", 0.0))),
+        "finished": finished(kept, done[0]),
         "wanted": str(MODELS),
         "steps": str(STEPS),
         "last": str(CURVE[-1]),
         "minutes": f"{sum(v['seconds'] for k, v in kept.items() if ' ' in k) / 60:.0f}",
     }  # fmt: skip
+    values |= claims(kept, done, bounds)
     for name, value in values.items():
         text = text.replace("{" + name + "}", value)
     write_text(PAGE, text)
+
+
+def finished(kept: dict, table: str) -> str:
+    """Return how many models of each level there are, in words."""
+    return ", ".join(f"{len(models(kept, table, 'healthgan', level))} at level {level:g}" for level in LEVELS)  # fmt: skip
+
+
+def claims(kept: dict, done: list[str], bounds: dict) -> dict[str, str]:
+    """Return the figures that the answers to the four claims rest on."""
+    first, later = bounds["thesis, initial"], bounds["thesis, 300 steps"]
+    jitter = later["norm of the deviation from batch to batch"]
+    noise = [later[f"norm of the thesis's noise, level {level:g}"] for level in (LEVELS[-1], LEVELS[1])]  # fmt: skip
+    first_models = {
+        level: kept[name]
+        for level in LEVELS
+        if (name := f"{done[0]} healthgan {level:g} {STEPS} 0") in kept
+    }
+    spread = float(np.std([m["positives"] for m in first_models.values()], ddof=1))
+    costs = [m["seconds"] for level in LEVELS for m in models(kept, done[0], "healthgan", level)]  # fmt: skip
+    none, noisy = pooled(kept, done[0], auc)
+    gains = np.subtract(noisy, none)
+    rates_none, rates_noisy = pooled(kept, done[0], lambda m: m["positives"])
+    won = [
+        tree["synthetic"][judge]["auc"] > wgan["synthetic"][judge]["auc"]
+        for table in TABLES
+        for epsilon in BUDGETS
+        for tree, wgan in zip(models(kept, table, "tree", epsilon), models(kept, table, "wgan", epsilon), strict=False)
+        for judge in JUDGES
+    ]  # fmt: skip
+    losses = [
+        model["loss"]
+        for level in LEVELS
+        for model in models(kept, done[0], "healthgan", level)
+    ]
+    above, below = sum(low > 0 for low, _, _ in losses), sum(high < 0 for _, _, high in losses)  # fmt: skip
+    return {
+        "jitter": f"{jitter:.0f}",
+        "noise_high": f"{noise[0]:.2f}",
+        "ratio_low": f"{jitter / noise[0]:,.0f}",
+        "ratio_high": f"{jitter / noise[1]:,.0f}",
+        "so_far": f"{interval(list(gains), sign='+')} in area under the curve and {interval(list(np.subtract(rates_noisy, rates_none)), sign='+')} in the rate of positives.",
+        "ends": ", ".join(f"{100 * model['positives']:.1f}" for model in first_models.values()),
+        "spread": f"{100 * spread:.1f}",
+        "needed": f"{models_needed(GAINS['positives'], spread)}",
+        "levels": ", ".join(f"{level:g}" for level in first_models),
+        "cost": f"{np.mean(costs):.0f}",
+        "hours": f"{np.mean(costs) * 200_000 / STEPS / 3600:.1f}",
+        "printed_penalty": f"{later['penalty as printed (Theorem 3.1.3)']:.1g}",
+        "spectral_penalty": f"{later['penalty by spectral norms']:.0f}",
+        "found_penalty": f"{later['largest gradient of the penalty found']:.0f}",
+        "one_step": f"{(first['largest gradient of the value found'] / (2 * LEVELS[-1])) ** 2 / 2:.1g}",
+        "better": f"{sum(won)} of {len(won)}",
+        "loss_so_far": f"Of {len(losses)} trainings of HealthGAN at all levels, the interval of the privacy loss (over people) lies above 0 in {above}, below 0 in {below}, and contains 0 in the others; the mean is {np.mean([loss[1] for loss in losses]):+.3f}, the largest {max(loss[1] for loss in losses):+.3f}.",
+    }  # fmt: skip
 
 
 def models(kept: dict, table: str, generator: str, noise: float, steps: int | None = None) -> list[dict]:  # fmt: skip
@@ -84,6 +141,8 @@ def models(kept: dict, table: str, generator: str, noise: float, steps: int | No
 def interval(values: list[float], digits: int = 3, sign: str = "") -> str:
     """Return a mean and its interval by Student's t over models; of one model its value alone."""
     own = np.array(values)
+    if not len(own):
+        return "not run"
     if len(own) < 2:
         return f"{own[0]:{sign}.{digits}f} (one model)"
     half = student.ppf((1 + LEVEL) / 2, len(own) - 1) * own.std(ddof=1) / np.sqrt(len(own))  # fmt: skip
@@ -146,11 +205,15 @@ def rates(kept: dict, done: list[str]) -> str:
 
 
 def pooled(kept: dict, table: str, measure) -> tuple[list[float], list[float]]:
-    """Return a measure of the models without noise, and its mean over the four levels for the same numbers."""
-    none = models(kept, table, "healthgan", 0.0)
-    noisy = [models(kept, table, "healthgan", level) for level in LEVELS[1:]]
-    count = min(len(none), *(len(level) for level in noisy))
-    return [measure(m) for m in none[:count]], [float(np.mean([measure(level[k]) for level in noisy])) for k in range(count)]  # fmt: skip
+    """Return a measure of the models without noise, and its mean over the levels that are finished for the same number."""
+    none, noisy = [], []
+    for number in range(MODELS):
+        pairs = [kept.get(f"{table} healthgan {level:g} {STEPS} {number}") for level in LEVELS]  # fmt: skip
+        others = [measure(model) for model in pairs[1:] if model is not None]
+        if pairs[0] is not None and others:
+            none.append(measure(pairs[0]))
+            noisy.append(float(np.mean(others)))
+    return none, noisy
 
 
 MEASURES = {
@@ -188,9 +251,10 @@ def effects(kept: dict, done: list[str]) -> str:
         for words, (measure, gain) in MEASURES.items():
             none, noisy = pooled(kept, table, measure)
             gains = np.subtract(noisy, none)
-            spread = np.std(none, ddof=1) if len(none) > 1 else float("nan")
-            paired = np.std(gains, ddof=1) if len(gains) > 1 else float("nan")
-            wanted = f"{GAINS[gain]:.3f} | {spread:.3f} | {paired:.3f} | {models_needed(GAINS[gain], spread)}" if gain and len(none) > 1 else f" | {spread:.3f} | {paired:.3f} | "  # fmt: skip
+            spread, paired = (np.std(v, ddof=1) if len(v) > 1 else None for v in (none, gains))  # fmt: skip
+            spreads = " | " if spread is None else f"{spread:.3f} | {paired:.3f}"
+            needed = "" if spread is None or gain is None else str(models_needed(GAINS[gain], spread))  # fmt: skip
+            wanted = f"{GAINS[gain] if gain else ''} | {spreads} | {needed}"
             lines.append(f"| {table} | {words} | {interval(gains, sign='+')} | {wanted} |")  # fmt: skip
     return "\n".join(lines)
 

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from page import write_page
 from settings import ADAPTATION, AUGMENTATION, DELTA, SIZES
-from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.metrics import roc_auc_score
 
 from reticent.account import Budget, Relation
 from reticent.data import table_from_frame
@@ -26,6 +26,7 @@ from reticent.train import MarginalGenerator, trainer_of
 
 RESULTS = Path(__file__).parent / "results.json"
 PAGE = Path(__file__).parents[2] / "docs/experiments/synthetic_uses.md"
+DOMAIN = str(Path(__file__).parent / "domain.toml")
 TARGET = "cardio"
 
 
@@ -40,7 +41,7 @@ def people(folder: Path) -> pd.DataFrame:
 def synthetic(frame: pd.DataFrame, rows: int, epsilon: float, seed: int) -> pd.DataFrame:  # fmt: skip
     """Return synthetic rows that a tree of noisy marginals makes of a frame; seeded noise, so that the experiment repeats."""
     table = table_from_frame(frame, target=None)
-    recipe = MarginalGenerator(target=TARGET, rows=rows, noise="seeded").keeping(
+    recipe = MarginalGenerator(target=TARGET, rows=rows, noise="seeded", domain=DOMAIN).keeping(
         Budget(epsilon=epsilon, delta=DELTA), table, delta=DELTA, relation=Relation.ADD_REMOVE
     )  # fmt: skip
     made = recipe.train(table, seed=seed).frame[list(frame.columns)]
@@ -49,23 +50,24 @@ def synthetic(frame: pd.DataFrame, rows: int, epsilon: float, seed: int) -> pd.D
     )  # no record has a gap, so that those are noise
 
 
-def judged(spec: str, rows: pd.DataFrame, records: pd.DataFrame, test: pd.DataFrame, seed: int) -> dict:  # fmt: skip
-    """Train on rows; return utility on the test people, and how well the loss tells records from them."""
+def judged(spec: str, rows: pd.DataFrame, records: pd.DataFrame, test: pd.DataFrame, seed: int, shown: np.ndarray | None = None) -> dict:  # fmt: skip
+    """Train on rows; return utility on the test people, and how well the loss tells records from them.
+
+    The labels of the test people that the attacker is shown are as often wrong as those of the records, or the loss would tell both apart without any model.
+    """
     if rows[TARGET].nunique() < 2:  # nothing can be learned from one class
         return {"auc": 0.5, "log loss": float(np.log(2)), "membership": 0.5}
     product = trainer_of(spec).train(table_from_frame(rows, target=TARGET), seed=seed)
-    losses, said = [], []
-    for frame in (records, test):
-        p = product.predict_proba(frame.drop(columns=TARGET))
-        truth = frame[TARGET].to_numpy()
-        said.append(p)
-        losses.append(-np.log(np.maximum(p[np.arange(len(truth)), truth], 1e-12)))
-    members = np.repeat([1, 0], [len(records), len(test)])
+    members, others = (
+        product.predict_proba(frame.drop(columns=TARGET)) for frame in (records, test)
+    )
+    shown = test[TARGET].to_numpy() if shown is None else shown
+    likelihoods = [p[np.arange(len(p)), y] for p, y in ((members, records[TARGET]), (others, shown))]  # fmt: skip
     return {
-        "auc": float(roc_auc_score(test[TARGET], said[1][:, 1])),
-        "log loss": float(log_loss(test[TARGET], said[1])),
-        "membership": float(roc_auc_score(members, -np.concatenate(losses))),
-    }
+        "auc": float(roc_auc_score(test[TARGET], others[:, 1])),
+        "log loss": float(-np.log(np.maximum(others[np.arange(len(others)), test[TARGET]], 1e-12)).mean()),
+        "membership": float(roc_auc_score(np.repeat([1, 0], [len(records), len(test)]), np.concatenate(likelihoods))),
+    }  # fmt: skip
 
 
 def sizes(frame: pd.DataFrame, trial: int) -> dict:
@@ -87,17 +89,21 @@ def sizes(frame: pd.DataFrame, trial: int) -> dict:
         records = own[:count]
         arms[f"{count} records"] = judged(SIZES["trainer"], records, records, asked, 0)
         for epsilon in SIZES["epsilons"]:
-            made = synthetic(records, count, epsilon, seed_for(trial, f"sizes {count} {epsilon}"))  # fmt: skip
-            arms[f"{count} {epsilon:g}"] = judged(SIZES["trainer"], made, records, asked, 0)  # fmt: skip
-            arms[f"{count} {epsilon:g}"]["positives"] = float(made[TARGET].mean())
+            seed = seed_for(trial, f"sizes {count} {epsilon}")
+            made = synthetic(records, count, epsilon, seed)
+            arm = judged(SIZES["trainer"], made, records, asked, 0)
+            arms[f"{count} {epsilon:g}"] = arm | {"positives": float(made[TARGET].mean())}  # fmt: skip
     return arms
 
 
 def augmentation(frame: pd.DataFrame, trial: int, flipped: float) -> dict:
     """Train on records, on records and synthetic rows, each with hard and soft labels, and on synthetic rows alone."""
     records, test = _drawn(frame, trial, AUGMENTATION)
-    wrong = stream(trial, "wrong labels").random(len(records)) < flipped
-    given = records.assign(**{TARGET: np.where(wrong, 1 - records[TARGET], records[TARGET])})  # fmt: skip
+    given, shown = (
+        np.where(stream(trial, name).random(len(part)) < flipped, 1 - part[TARGET], part[TARGET])
+        for name, part in (("wrong labels", records), ("wrong labels of test people", test))
+    )  # fmt: skip
+    given = records.assign(**{TARGET: given})
     seed = seed_for(trial, f"augmentation {flipped}")
     made = synthetic(given, AUGMENTATION["rows"], AUGMENTATION["epsilon"], seed)
     both = pd.concat([given, made], ignore_index=True)
@@ -111,7 +117,7 @@ def augmentation(frame: pd.DataFrame, trial: int, flipped: float) -> dict:
         "synthetic rows": (hard, made),
     }
     return {
-        name: judged(spec, rows, given, test, seed)
+        name: judged(spec, rows, given, test, seed, shown)
         for name, (spec, rows) in arms.items()
     }
 
