@@ -17,6 +17,7 @@ BENCHMARKS = (
     ("private.py",),
     ("watched.py",),
     ("neighbours.py",),
+    ("synthesis.py",),
     ("peers.py", "--targets", "forest", "--seeds", "1"),
 )
 
