@@ -3,8 +3,12 @@
 .venv-generators/bin/python experiments/synthetic_tables/deep.py FOLDER ...: reads train.csv, writes CTGAN.csv and TVAE.csv.
 """
 
+import os
 import sys
 from pathlib import Path
+
+# One process, set before joblib reads it: the library starts one per core for columns that take milliseconds.
+os.environ["LOKY_MAX_CPU_COUNT"] = "1"
 
 import numpy as np
 import pandas as pd

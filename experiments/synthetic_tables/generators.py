@@ -29,6 +29,11 @@ def copies(share: float) -> Generator:
     return make
 
 
+def verbatim(people: People, rng: np.random.Generator) -> pd.DataFrame:
+    """All members, in the order of the real table."""
+    return people.train.copy()
+
+
 def jitter(people: People, rng: np.random.Generator) -> pd.DataFrame:
     """A bootstrap of the members with 2 % of the range as noise and 5 % of the categories redrawn."""
     train, n = people.train, len(people.train)
@@ -118,6 +123,7 @@ GENERATORS: dict[str, Generator] = {
     "copies, 1 %": copies(0.01),
     "copies, 10 %": copies(0.1),
     "copies, all": copies(1.0),
+    "copies, all, in order": verbatim,
     "jitter": jitter,
     "independent marginals": independent,
     "Gaussian copula": copula,

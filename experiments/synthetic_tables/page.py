@@ -13,12 +13,42 @@ from scipy.stats import binom
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs/experiments/synthetic_tables.md"
-TABLES = {"cardio70k": "Cardio", "adult": "Adult", "stroke": "Stroke"}
+TABLES = {
+    "cardio70k": "Cardio",
+    "adult": "Adult",
+    "stroke": "Stroke",
+    "adult_categories": "Adult, categories alone",
+}
 WORDS = {
     "cardio70k": "Cardio (12 columns)",
-    "adult": "Adult (12 columns)",
+    "adult": "Adult (13 columns)",
     "stroke": "Stroke (11 columns)",
+    "adult_categories": "the categories of Adult alone (9 columns, on which many people are alike)",
 }
+COPIES = ("copies, all", "copies, all, in order")
+VERSIONS = {
+    "sdmetrics": "SDMetrics 0.32.0",
+    "syntheval": "SynthEval 1.7.3",
+    "mostlyai-qa": "mostlyai-qa 1.10.11",
+    "anonymeter": "anonymeter 1.1.0",
+}
+# The value of each measure of a peer that stands for no risk at all.
+SAFEST = {
+    "SDMetrics: overfitting protection": "1",
+    "SDMetrics: new rows": "1",
+    "SynthEval: privacy loss": "0",
+    "SynthEval: adversarial accuracy": "0.5",
+    "SynthEval: identifiability": "0",
+    "SynthEval: median DCR": "1",
+    "SynthEval: hit rate": "0",
+    "SynthEval: membership precision": "0.5",
+    "mostlyai-qa: DCR share": "0.5",
+    "anonymeter: singling out, univariate": "0",
+    "anonymeter: singling out, multivariate": "0",
+    "anonymeter: linkability": "0",
+    "anonymeter: inference": "0",
+}
+FAR = 0.1  # so far from no risk a reader of a score between 0 and 1 would ask what is wrong
 ALARM = 0.05 / 5  # five statements of ours about a table share 5 %
 
 
@@ -37,10 +67,14 @@ MEASURES = (
     ("sdmetrics", "SDMetrics: overfitting protection", first("DCROverfittingProtection"), False),
     ("sdmetrics", "SDMetrics: new rows", first("NewRowSynthesis"), False),
     ("syntheval", "SynthEval: privacy loss", first("priv_loss_nnaa"), True),
+    ("syntheval", "SynthEval: adversarial accuracy", first("nnaa"), False),
     ("syntheval", "SynthEval: identifiability", first("eps_identif_risk"), True),
+    ("syntheval", "SynthEval: median DCR", first("median_DCR"), False),
+    ("syntheval", "SynthEval: hit rate", first("hit_rate"), True),
     ("syntheval", "SynthEval: membership precision", first("mia_precision"), True),
     ("mostlyai-qa", "mostlyai-qa: DCR share", first("DCR share"), True),
     ("anonymeter", "anonymeter: singling out, univariate", first("singling out, univariate"), True),
+    ("anonymeter", "anonymeter: singling out, multivariate", first("singling out, multivariate"), True),
     ("anonymeter", "anonymeter: linkability", first("linkability"), True),
     ("anonymeter", "anonymeter: inference", first("inference"), True),
     ("ours", "privacy loss", first("privacy loss"), True),
@@ -66,11 +100,13 @@ def write_page(results: dict) -> None:
         for table, words in WORDS.items()
         if any(k.startswith(f"{table}/") for k in results)
     ]
-    lines = [HEAD.format(seconds=seconds(results), tables=" and ".join(used))]
+    tables = ", ".join(used[:-1]) + " and " + used[-1] if len(used) > 1 else used[0]
+    lines = [HEAD.format(seconds=seconds(results), tables=tables)]
     lines += ["## What our statistics see\n", ours(results, names)]
     lines += ["\n## Who separates what\n", SEPARATES, separated(results, names)]
+    lines += ["\n## A verbatim copy and a fresh sample\n", extremes(results)]
     asked = peers(results, names)
-    lines += ["\n## What the peers report\n", asked or NO_PEERS]
+    lines += ["\n## What the peers report\n", asked or "Nothing was asked of them."]
     lines += ["\n## Verdicts of the whole audit\n", VERDICTS, verdicts(results, names)]
     lines += ["\n## How often nothing is taken for something\n", nulls()]
     lines += [FOOT]
@@ -140,6 +176,58 @@ def separated(results: dict, names: list[str]) -> str:
         if any(cells):
             rows.append(f"| {label} | " + " | ".join(cells) + " |")
     return "\n".join([*head, *rows])
+
+
+def extremes(results: dict) -> str:
+    """Return what the peers say of the two tables about which there is no doubt, and where they call the copy no riskier than the sample."""
+    asked = [name for name in VERSIONS if any(k.endswith(f"/{name}") for k in results)]
+    absent = [VERSIONS[name] for name in VERSIONS if name not in asked]
+    parts = []
+    if asked:
+        parts.append(EXTREMES.format(asked=", ".join(VERSIONS[n] for n in asked)))
+    if absent:
+        parts.append(NOT_ASKED.format(absent=", ".join(absent)))
+    columns = [
+        (table, name)
+        for table in TABLES
+        for name in (NULLS[0], *COPIES)
+        if any(scores(results, table, name, tool) for tool in asked)
+    ]
+    if not columns:
+        return "\n".join(parts)
+    rows, wrong, alarmed = [], [], []
+    for tool, label, read, larger in MEASURES:
+        if tool == "ours":
+            continue
+        none = float(SAFEST[label])
+        values = {}
+        for table, name in columns:
+            found = [read(s) for s in scores(results, table, name, tool)]
+            values[table, name] = next((v for v in found if v is not None), None)
+        cells = ["" if v is None else f"{v:.3f}" for v in values.values()]
+        if any(cells):
+            rows.append(f"| {label} | {SAFEST[label]} | " + " | ".join(cells) + " |")
+        for table, name in columns:
+            fresh, copied = values.get((table, NULLS[0])), values[table, name]
+            if name == NULLS[0] and fresh is not None:
+                beyond = fresh - none if larger else none - fresh
+                if beyond > FAR:
+                    alarmed.append(f"{label} on {TABLES[table]} ({fresh:.3f}, where {SAFEST[label]} is no risk)")  # fmt: skip
+            if name in COPIES and fresh is not None and copied is not None:
+                safe = copied <= fresh if larger else copied >= fresh
+                if safe:
+                    wrong.append(f"{label} on {TABLES[table]} ({name}: {copied:.3f}, fresh people: {fresh:.3f})")  # fmt: skip
+    titles = [f"{TABLES[table]}: {name}" for table, name in columns]
+    head = [
+        "| measure | no risk | " + " | ".join(titles) + " |",
+        "|---|---|" + "---|" * len(titles),
+    ]
+    parts.append("\n".join([*head, *rows]))
+    said = "; ".join(wrong) if wrong else "none"
+    parts.append(f"\nMeasures that call a verbatim copy no riskier than fresh people: {said}.")  # fmt: skip
+    far = "; ".join(alarmed) if alarmed else "none"
+    parts.append(f"\nMeasures that say more of fresh people than {FAR:g} beyond no risk, on the side of risk: {far}.")  # fmt: skip
+    return "\n".join(parts)
 
 
 def peers(results: dict, names: list[str]) -> str:
@@ -231,15 +319,17 @@ def seconds(results: dict) -> str:
 
 HEAD = """# Who catches what in synthetic tables
 
-Made by `python experiments/synthetic_tables/run.py`; `results.json` keeps every figure. Synthetic tables with known faults are made from 1,000 members of {tables} and judged beside 1,000 non-members. Two kinds of table leak nothing about the members: **fresh people**, and **CART of other
+Made by `python experiments/synthetic_tables/run.py`; `results.json` keeps every figure. Synthetic tables with known faults are made from 1,000 members of each of {tables}, and judged beside 1,000 non-members. Two kinds of table leak nothing about the members: **fresh people**, and **CART of other
 people**, the same generator trained on people who are neither members nor non-members. CPU seconds per table: {seconds}.
 """
 SEPARATES = """No peer says from which value on a table must not be released. Here a measure *separates* a table if its value lies on the risky side of all null tables (fresh people, CART of other people) of the same data. With few null tables a measure without any sense separates by chance one time in their number plus one.
 """
-NO_PEERS = """SDMetrics, SynthEval, mostlyai-qa and anonymeter were not installed where this page was made, so that nothing is said about them here. `run.py --tools sdmetrics,anonymeter,mostlyai` asks them, in
-environments of their own, and fills this section.
+EXTREMES = """Asked were {asked}, each with its defaults and in an environment of its own. A table that holds every member as they are must not be released; a sample of fresh people says nothing about anybody. No peer says where the limit is; beside each measure stands the value that means no risk. Where many people are alike, a distance of 0 is common, and measures that compare strictly go wrong on either side ([ties](../pitfalls/ties-of-nearest-neighbours.md)); a peer that takes a table in the same order for the real
+table itself leaves out the distance of 0 that gives the copy away.
 """
-VERDICTS = """The command `reticent audit --synthetic`, without the generator, at the default policy. With 1,000 members nobody can be released at its limits; whoever is not refused is inconclusive, with the number of people that would settle it.
+NOT_ASKED = """Not asked, so that nothing is said about them here: {absent}. `run.py --tools sdmetrics,anonymeter,mostlyai` goes on with what is missing.
+"""
+VERDICTS = """The command `reticent audit --synthetic`, without the generator, at the default policy; on Cardio of all tables, on Adult and Stroke of some. With 1,000 members nobody can be released at its limits; whoever is not refused is inconclusive, with the number of people that would settle it.
 """
 NULLS_HEAD = """Draws of people from Cardio, {rows} of each set, and tables that know nobody in question: fresh people, and generators trained on people who are neither members nor non-members. The number of p-values of at most 5 % and of at most 1 %, in {draws} draws each (`nulls.py`, `nulls.json`). Three alarms had been seen
 once, in runs of another size: CART of other people (p = 0.02), a tree at epsilon 1 by singled-out rows (p = 0.005) and fresh people of Cardio by attribute inference (p at most 0.01). Repeated, they are as frequent as they should be: {five} of {all} p-values are at most 5 % and {one} at most 1 %, where {all5:.0f} and {all1:.0f} are expected.
@@ -248,7 +338,7 @@ The smallest of the {cells} binomial tail probabilities of the cells at 5 % is {
 FOOT = """
 ## What the figures do not say
 
-Members and non-members are drawn once per repeat, so the tables of one repeat share their chance. Peers, where they are shown, ran with their defaults (anonymeter: 300 attacks, 3 columns; SynthEval: 5 resamplings; CTGAN and TVAE: 150 epochs). One draw of people per faulty table: differences between kinds of table are large, those between statistics are not measured. Ranges are those of the whole data, which stand for public ones. The tree of the noisy marginals is learned from other people, as if it were public. Statistics of this
+Members and non-members are drawn once per repeat, so the tables of one repeat share their chance. Peers, where they are shown, ran with their defaults (anonymeter: 300 attacks, 3 columns; SynthEval: 5 resamplings; CTGAN and TVAE: 150 epochs). Peers were asked about few tables, one draw of people each, because each takes as long as many of ours: cells that are empty were not asked. One draw of people per faulty table: differences between kinds of table are large, those between statistics are not measured. Ranges are those of the whole data, which stand for public ones. The tree of the noisy marginals is learned from other people, as if it were public. Statistics of this
 page describe; the release of a table rests on the attacks of the audit.
 """
 

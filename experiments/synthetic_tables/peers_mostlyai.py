@@ -1,4 +1,4 @@
-"""Distances by mostlyai-qa for each job; runs in .venv-mostlyai.
+"""Distances by mostlyai-qa for each job; runs in .venv-mostlyai (mostlyai-qa 1.10.11, torch 2.13.0).
 
 Reads one job per line from standard input, as JSON {"key", "folder", "table"}; prints one JSON line per job.
 """

@@ -16,7 +16,6 @@ import pandas as pd
 
 warnings.filterwarnings("ignore")
 from sdmetrics.single_table import (  # noqa: E402
-    DCRBaselineProtection,
     DCROverfittingProtection,
     NewRowSynthesis,
 )
@@ -42,9 +41,6 @@ def sdmetrics(train, holdout, made):
         "closer to training": overfitting["synthetic_data_percentages"][
             "closer_to_training"
         ],
-        "DCRBaselineProtection": DCRBaselineProtection.compute_breakdown(
-            train, made, metadata, None
-        )["score"],
         "NewRowSynthesis": NewRowSynthesis.compute(train, made, metadata),
     }
 

@@ -1,6 +1,6 @@
 """Make tables with known faults, and let reticent and four peers judge them. Resumable: results.json keeps what is done.
 
-python experiments/synthetic_tables/run.py [--repeats 3] [--tools ours,sdmetrics,anonymeter,mostlyai,verdict] [--tables adult,...] [--environments FOLDER]
+python experiments/synthetic_tables/run.py [--repeats 3] [--tools ours,sdmetrics,anonymeter,mostlyai,verdict] [--tables adult,...] [--only "fresh people; CART"] [--environments FOLDER]
 
 The peers and the deep generators need environments of their own (see README at the top of each script). What is not installed is left out, and said so.
 """
@@ -48,6 +48,7 @@ def main() -> None:
     parser.add_argument("--null-repeats", type=int, default=6)
     parser.add_argument("--tables", default=",".join(TARGETS))
     parser.add_argument("--tools", default="ours,sdmetrics,anonymeter,mostlyai,verdict")
+    parser.add_argument("--only", help="kinds of synthetic tables, separated by ;")
     parser.add_argument("--at-most", type=int, help="tables that each tool judges now")
     parser.add_argument("--no-deep", action="store_true")
     parser.add_argument("--environments", type=Path, default=ROOT)
@@ -57,6 +58,9 @@ def main() -> None:
     jobs = make_tables(
         tables, options.repeats, options.null_repeats, deep=not options.no_deep
     )
+    if options.only:
+        only = {name.strip() for name in options.only.split(";")}
+        jobs = [one for one in jobs if one["key"].split("/")[1] in only]
     for tool in filter(None, options.tools.split(",")):
         names = PEERS[tool][2] if tool in PEERS else (tool,)
         todo = [j for j in jobs if any(f"{j['key']}/{n}" not in results for n in names)]
