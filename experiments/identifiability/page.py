@@ -17,8 +17,6 @@ from reticent.run import write_text
 __all__ = ["PAGE", "RESULTS", "write_page"]
 
 RESULTS = Path(__file__).parent / "results.json"
-# Cells whose second series is not complete show the first, whose number of runs was set after interim figures had been seen.
-FIRST_SERIES = Path(__file__).parent / "first_series.json"
 PAGE = Path("docs/experiments/identifiability.md")
 
 # Table 5.1 of the source: advantage and share of runs whose belief exceeds 0.9; 1,000 runs each.
@@ -38,20 +36,8 @@ BELIEFS = (
 )  # of the notebooks that the source's authors published
 
 
-def with_first_series(results: dict) -> dict:
-    """Return results in which what is not complete is taken from the first series, and marked."""
-    first = json.loads(FIRST_SERIES.read_text(encoding="utf-8"))
-    made = dict(results)
-    for kind in ("cells", "trainings"):
-        earlier = {name: one | {"first": True} for name, one in first[kind].items()}
-        made[kind] = {**earlier, **results[kind]}
-    made["pooled"] = results["pooled"] or first["pooled"]
-    return made
-
-
 def write_page(results: dict, page: Path) -> None:
     """Write the page and its pictures."""
-    results = with_first_series(results)
     text = (Path(__file__).parent / "page.md").read_text(encoding="utf-8")
     for name, value in {
         "table": _table(results),
@@ -59,8 +45,6 @@ def write_page(results: dict, page: Path) -> None:
         "audited": _audited(results),
         "neighbours": _neighbours(results),
         "accuracy": _accuracy(results),
-        "progress": _progress(results),
-        "complete": _complete(results),
         "figure_4_2": _figure_4_2(),
         **_words(results),
     }.items():
@@ -100,37 +84,10 @@ def _table(results: dict) -> str:
                 _three([share, above.low, above.high]) if shown else "",
                 _three(cell["exceeded"]),
                 f"{cell['exceeded_bound']:.4f}",
-                _runs(cell),
+                f"{cell['runs']:,}",
             ]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
-
-
-def _runs(cell: dict) -> str:
-    """Return how many runs a cell has; a star marks those of the first series."""
-    return f"{cell['runs']:,}" + ("*" if cell.get("first") else "")
-
-
-def _progress(results: dict) -> str:
-    """Return how far each part of the second series is."""
-    lines = [
-        "| part of the second series | finished | fixed beforehand |",
-        "|---|---|---|",
-    ]
-    lines += [
-        f"| {name.replace('-', ', ')} | {done:,} | {planned:,} |"
-        for name, (done, planned) in results["progress"].items()
-        if done < planned
-    ]
-    if len(lines) == 2:
-        return "All parts of the second series are complete."
-    return "\n".join(lines)
-
-
-def _complete(results: dict) -> str:
-    states = results["progress"].values()
-    done = sum(found == planned for found, planned in states)
-    return f"{done} of its {len(states)} parts are complete"
 
 
 def _figure_4_2() -> str:
@@ -179,7 +136,7 @@ def _audited(results: dict) -> str:
             continue
         cells = [
             name.replace("-", ", "),
-            _runs(cell),
+            f"{cell['runs']:,}",
             f"{cell['multiplier']:.2f}",
             f"{cell['epsilon_stated']:.3f}"
             if "local" not in name
@@ -215,7 +172,7 @@ def _neighbours(results: dict) -> str:
             f"{cell['distance_mean']:.2f} ({cell['distance'][1]:.2f} to {cell['distance'][5]:.2f})",
             _three(cell["advantage_of_distances"]),
             f"{cell['epsilon']:.3f}",
-            _runs(cell),
+            f"{cell['runs']:,}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -245,8 +202,7 @@ def _accuracy(results: dict) -> str:
             _percent(bare) if bare and not plain else "",
             *(_percent(ours[how]) for how in NOISES),
             _gain(ours["renyi"], ours["exact"]),
-            f"{len(ours['exact']['correct'])}"
-            + ("*" if ours["exact"].get("first") else ""),
+            f"{len(ours['exact']['correct'])}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -303,17 +259,12 @@ def _words(results: dict) -> dict[str, str]:
 
 
 def _same(results: dict) -> list[float]:
-    """Return how far final log-odds with local noise are from those with global noise and the same seeds, unbounded.
-
-    Only cells of one series have the same seeds.
-    """
-    first = json.loads(FIRST_SERIES.read_text(encoding="utf-8"))["cells"]
+    """Return how far final log-odds with local noise are from those with global noise and the same seeds, unbounded."""
     made = []
     for noise in ("renyi", "exact"):
         names = [f"unbounded-{where}-{noise}" for where in ("local", "global")]
-        second = not any(results["cells"][name].get("first") for name in names)
-        cells = results["cells"] if second else first
-        pairs = zip(*(cells[name]["final"] for name in names), strict=False)
+        # As many as the shorter of the two has.
+        pairs = zip(*(results["cells"][n]["final"] for n in names), strict=False)
         made += [abs(a - b) for a, b in pairs]
     return made
 
@@ -326,7 +277,9 @@ def _missed(cells: dict) -> str:
             name = f"{where.replace(', ', '-')}-{noise}"
             _, low, high = cells[name]["advantage"]
             if not low <= cells[name]["advantage_of_distances"][0] <= high:
-                missing.append(f"{name.replace('-', ', ')} ({_runs(cells[name])} runs)")
+                missing.append(
+                    f"{name.replace('-', ', ')} ({cells[name]['runs']:,} runs)"
+                )
     total = 2 * len(SOURCE)
     if not missing:
         return f"all {total} intervals hold what the distances imply"

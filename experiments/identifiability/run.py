@@ -4,8 +4,8 @@
 
 How many runs each cell has stands in settings.py and was fixed before the first. What is finished is kept in the folder results, file by file, so
 that a run that was stopped goes on; a cell is summed up in results.json once it is complete, and not before. With ``--minutes`` nothing is begun
-after so long (0: nothing at all). The page docs/experiments/identifiability.md and its pictures are made from results.json; page.py alone
-writes them anew.
+after so long (0: nothing at all). The page docs/experiments/identifiability.md and its pictures are made from results.json once all of it is
+complete; page.py alone writes them anew.
 """
 
 import argparse
@@ -191,4 +191,8 @@ if __name__ == "__main__":
     )
     results = summed_up(chosen)
     write_text(RESULTS, json.dumps(results, indent=1) + "\n")
-    write_page(results, PAGE)
+    missing = [name for name, (n, of) in results["progress"].items() if n < of]
+    if missing:
+        print(f"not complete yet: {', '.join(missing)}; the same command goes on")
+    else:
+        write_page(results, PAGE)
