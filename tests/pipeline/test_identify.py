@@ -15,7 +15,7 @@ from reticent.account import (
     Relation,
     trade_off,
 )
-from reticent.attack import Euclidean, Gower
+from reticent.attack import Euclidean, Gower, log_odds
 from reticent.data import table_from_frame
 from reticent.errors import InvalidInput
 from reticent.pipeline import (
@@ -24,6 +24,7 @@ from reticent.pipeline import (
     Mislabelled,
     WatchPlan,
     run_identification,
+    watched_evidence,
 )
 from reticent.report import (
     identification_json,
@@ -37,6 +38,7 @@ from reticent.train import (
     PrivateNetworkTrainer,
 )
 from reticent.train.private import Clip, Tanh
+from reticent.train.tensors import Neighbours, View, watch_networks
 
 ROWS, DELTA, STEPS = 80, 1e-3, 30
 ALARM = 1e-6  # chance that a true claim is refuted, or that a statistical test fails
@@ -109,6 +111,26 @@ def test_the_bound_is_within_ten_per_cent_of_the_exact_epsilon(
     assert epsilons.ceiling > 0.9 * epsilon
     # How often the adversary is right shows far less with so few runs.
     assert found.evidence.advantage.low < found.evidence.advantage_bound
+
+
+def test_the_ceiling_is_that_of_the_stated_training_whichever_bound_is_better():
+    """Guesses that are never wrong show more than the noise does; what the stated training would show stays the same."""
+    recipe = trainer(None, noise=noise_for(2.0)).network
+    x = torch.randn(ROWS + 1, 4, generator=torch.Generator().manual_seed(0))
+    y = torch.nn.functional.one_hot((x[:, 0] > 0).long(), 2).float()
+    neighbours = Neighbours(common=np.arange(ROWS), own=ROWS)
+    trace, truth = watch_networks(
+        View(inputs=x, targets=y), neighbours, recipe, range(60)
+    )
+    stated = recipe.steps(ROWS + 1, Relation.ADD_REMOVE)
+    how = {"stated": stated, "delta": DELTA, "belief": 0.9, "level": 0.95}
+    usual = watched_evidence(trace, truth, **how)
+    never_wrong = replace(truth, first=log_odds(trace)[:, -1] > 0)
+    lucky = watched_evidence(trace, never_wrong, **how)
+    assert "noise of" in usual.epsilon.method
+    assert "final guesses" in lucky.epsilon.method
+    assert lucky.epsilon.low > trade_off(stated).epsilon(DELTA)
+    assert lucky.ceiling == usual.ceiling < trade_off(stated).epsilon(DELTA)
 
 
 def test_two_runs_suffice_if_they_are_long(tables, domain, seed):

@@ -25,7 +25,6 @@ from reticent.evidence import (
     check_training,
     epsilon_of_steps,
     measure_beliefs,
-    mu_ceiling,
     mu_lower_bound,
     noise_level,
     noise_upper_bound,
@@ -200,9 +199,10 @@ def _audited(
     delta: float,
     level: float,
 ) -> tuple[Estimate, float]:
-    """Return the better of two lower bounds on epsilon, paying for the choice, and what its method could have shown.
+    """Return the better of two lower bounds on epsilon, paying for the choice, and about what it would be if everything is as stated.
 
-    One rests on the noise of every step, the other on how often the adversary was right.
+    One rests on the noise of every step, the other on how often the adversary was right. Of a training that is as stated the first
+    shows more, so that the ceiling is that of the first, whichever is better here.
     """
     # Guesses need runs on both tables; with one kind there is only the bound by noise, and no choice to pay for.
     one_sided = truth.first.all() or not truth.first.any()
@@ -212,7 +212,7 @@ def _audited(
     if trace.place is not None:
         # Only the steps in which the record takes part tell anything about it.
         watched = replace(watched, steps=max(1, int(trace.place[0].sum())))
-    bound, ceiling = _by_guesses(truth, final, watched, delta, each)
+    bound = _by_guesses(truth, final, watched, delta, each)
     noise = truth.noise(trace)
     # Every step of every run is a draw of the noise, so this bound is usually the better one (decision 0022).
     by_noise = epsilon_of_steps(
@@ -220,9 +220,9 @@ def _audited(
     )
     if by_noise.low >= bound.low:
         bound = by_noise
-        ceiling = ceiling_of_steps(
-            watched, runs=trace.runs, samples=noise.size, delta=delta, level=each
-        )
+    ceiling = ceiling_of_steps(
+        watched, runs=trace.runs, samples=noise.size, delta=delta, level=each
+    )
     if not one_sided:
         bound = bound.stated(level=level, why="the better of two bounds")
     return bound, ceiling
@@ -234,21 +234,18 @@ def _by_guesses(
     stated: PrivateTraining,
     delta: float,
     level: float,
-) -> tuple[Estimate, float]:
+) -> Estimate:
     """Return the bound from the adversary's final log-odds alone, in the stated mechanism's own form."""
     one, two = final[truth.first], final[~truth.first]
     # A precedence test needs at least two runs on either side.
     if min(len(one), len(two)) < 2:
-        nothing = Estimate(
+        return Estimate(
             value=0.0, low=0.0, high=math.inf, level=level, method="too few runs"
         )
-        return nothing, 0.0
     # Full batches are a Gaussian mechanism, for which the bound on mu is exact; sampled ones have no closed form.
     if stated.sampling_rate == 1:
         mu = mu_lower_bound(one, two, level=level)
         bound, method = gaussian_epsilon(mu.low, delta), mu.method
-        never_wrong = mu_ceiling(len(one), len(two), level=level)
-        ceiling = gaussian_epsilon(never_wrong, delta)
     else:
 
         def curves(multiplier: float) -> Curve:
@@ -258,7 +255,7 @@ def _by_guesses(
                 replace(stated, noise_multiplier=multiplier), grid=grid
             ).tprs
 
-        bound, ceiling, method = 0.0, 0.0, "not beyond the stated curve"
+        bound, method = 0.0, "not beyond the stated curve"
         # Where the stated curve is kept, the search could only end below the claim: noise tells more there.
         if refutes(one, two, tprs=curves(stated.noise_multiplier), level=level):
             most = noise_upper_bound(
@@ -277,9 +274,7 @@ def _by_guesses(
                 least = replace(stated, noise_multiplier=most.high)
                 # The accountant rounds epsilon up by less than this share, and a lower bound must not be rounded up.
                 bound = trade_off(least).epsilon(delta) * (1 - COARSE)
-            least = replace(stated, noise_multiplier=stated.noise_multiplier / LEAST)
-            ceiling = trade_off(least).epsilon(delta)
-    estimate = Estimate(
+    return Estimate(
         value=bound,
         low=bound,
         high=math.inf,
@@ -287,7 +282,6 @@ def _by_guesses(
         method=f"final guesses: {method}",
         covers="trainer",
     )
-    return estimate, ceiling
 
 
 def _sampling(trace: Trace) -> str:
