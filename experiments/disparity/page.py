@@ -24,18 +24,6 @@ THESIS = {
     "adult": {"correlation": 0.998, "f": 234.554, "white": "White"},
 }
 
-# An earlier complete run of one cell with the same seeds and 200 repeats, of which only the printed figures were kept. Law School's cell of
-# that run came out again digit by digit.
-EARLIER = {
-    "adult-128-one-hot": {
-        "grid": "0.1412, 0.1445 | | | +0.0032 | 0.79 [0.74, 0.84] | 0.96 [0.94, 0.97] | 4.9 | 0.0001 | +0.0144 | 7.8 | 0.0059",
-        "groups": (
-            "+0.0027 [-0.0021, +0.0074] | +0.0085 [+0.0045, +0.0124] | +0.0013 [-0.0004, +0.0029] | +0.0081 [+0.0012, +0.0151] | +0.0032 [+0.0025, +0.0039] | Black",
-            "+0.0239 [+0.0041, +0.0437] | +0.0305 [+0.0181, +0.0428] | +0.0115 [+0.0048, +0.0182] | +0.0223 [-0.0028, +0.0474] | +0.0140 [+0.0117, +0.0162] | Black",
-        ),
-        "pairs": "2 | 3 | Asian-Pac-Islander above Black; Asian-Pac-Islander above White; White above Black | 2 | Asian-Pac-Islander above Black; Asian-Pac-Islander above White",
-    }
-}
 ADULT = ("Amer-Indian-Eskimo", "Asian-Pac-Islander", "Black", "Other", "White")
 
 
@@ -105,7 +93,7 @@ def _overview(found: dict, study: str) -> str:
     ]
     for coding, batch, one in _grid(found, study):
         if one is None:
-            lines.append(_missing(study, coding, batch, "grid", 10))
+            lines.append(_missing(coding, batch, 10))
             continue
         inside, outside = np.array(one["error_in"]), np.array(one["error_out"])
         shadow, ratio = (np.array(a["vulnerability"]) for a in one["attacks"])
@@ -130,12 +118,9 @@ def _overview(found: dict, study: str) -> str:
     return "\n".join(lines)
 
 
-def _missing(study: str, coding: str, batch: int, table: str, empty: int) -> str:
-    """Return the row of a cell that is not finished: what an earlier run printed, or nothing."""
-    earlier = EARLIER.get(f"{study}-{batch}-{coding}")
-    if earlier is None:
-        return f"| {coding} | {batch} | not run |" + " |" * empty
-    return f"| {coding} | {batch} (earlier run) | {earlier[table]} |"
+def _missing(coding: str, batch: int, empty: int) -> str:
+    """Return the row of a cell that is not finished."""
+    return f"| {coding} | {batch} | not run |" + " |" * empty
 
 
 def _chance(one: dict) -> float:
@@ -165,11 +150,6 @@ def _groups(found: dict, study: str) -> str:
         "|---" * (len(names) + 4) + "|",
     ]
     for coding, batch, one in _grid(found, study):
-        earlier = EARLIER.get(f"{study}-{batch}-{coding}") if one is None else None
-        for words, row in zip(
-            ATTACKS, earlier["groups"] if earlier else (), strict=False
-        ):
-            lines.append(f"| {coding} | {batch} (earlier run) | {words} | {row} |")
         for words, attack in zip(ATTACKS, one["attacks"] if one else (), strict=False):
             values = [e[0] for e in attack["intervals"]]
             cells = [
@@ -193,7 +173,7 @@ def _pairs(found: dict, study: str) -> str:
     every: list[list[set]] = [[], []]
     for coding, batch, one in _grid(found, study):
         if one is None:
-            lines.append(_missing(study, coding, batch, "pairs", 4))
+            lines.append(_missing(coding, batch, 4))
             continue
         cells = [coding, str(batch), str(_plain(one))]
         for k, attack in enumerate(one["attacks"]):
@@ -206,7 +186,7 @@ def _pairs(found: dict, study: str) -> str:
         words = [", ".join(sorted(each)) or "none" for each in always]
         lines += [
             "",
-            f"In every one of the {len(every[0])} finished cells: {words[0]} (the thesis's attack); {words[1]} (likelihood ratio).",
+            f"In {'the finished cell' if len(every[0]) == 1 else f'every one of the {len(every[0])} finished cells'}: {words[0]} (the thesis's attack); {words[1]} (likelihood ratio).",
         ]
     return "\n".join(lines)
 
