@@ -267,7 +267,7 @@ class SyntheticTableKind(Kind):
             definition=f"the share of the errors of a constant answer that a model saves on people whom nobody used, if it learned from the synthetic "
             f"table to tell '{use.column}' from the other columns{chosen}; 1 is never wrong. The interval is over people and speaks of this table, not of its recipe",
             baseline=0.0,
-            baseline_words="a constant answer, the most frequent one of the real table or its median",
+            baseline_words="a constant answer (the most frequent one of the real table, or its median)",
             beside={}
             if use.real is None
             else {
