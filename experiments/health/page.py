@@ -139,12 +139,12 @@ def models(kept: dict, table: str, generator: str, noise: float, steps: int | No
 
 
 def interval(values: list[float], digits: int = 3, sign: str = "") -> str:
-    """Return a mean and its interval by Student's t over models; of one model its value alone."""
+    """Return a mean and its interval by Student's t over models; of one or two models the mean alone, since a deviation of two says next to nothing."""
     own = np.array(values)
     if not len(own):
         return "not run"
-    if len(own) < 2:
-        return f"{own[0]:{sign}.{digits}f} (one model)"
+    if len(own) < 3:
+        return f"{own.mean():{sign}.{digits}f} ({'one model' if len(own) == 1 else 'two models'})"
     half = student.ppf((1 + LEVEL) / 2, len(own) - 1) * own.std(ddof=1) / np.sqrt(len(own))  # fmt: skip
     mean = own.mean()
     return f"**{mean:{sign}.{digits}f}** [{mean - half:{sign}.{digits}f}, {mean + half:{sign}.{digits}f}]"
