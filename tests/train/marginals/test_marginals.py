@@ -363,3 +363,28 @@ def test_seeded_noise_repeats_and_guarantees_nothing():
     assert "read off the records" in read_off
     assert "seed" in seeded
     assert MarginalGenerator().as_shadow().noise == "seeded"
+
+
+@pytest.mark.parametrize(("deviations", "said"), [(2, True), (20, False)])
+def test_a_rare_answer_of_the_target_is_said_from_noisy_counts(
+    declared, seed, deviations, said
+):
+    """The noise is normal: crossing 8 deviations from 2 or from 20 has a chance below 1e-8."""
+    frame = people(stream(seed, "rare answers"), 4_000)
+    generator = MarginalGenerator(
+        target="ill", domain=declared, noise_multiplier=2.0, noise="seeded"
+    )
+    deviation = generator.budget(as_table(frame)).histogram_deviation
+    frame["ill"] = (np.arange(len(frame)) < deviations * deviation).astype(float)
+    warnings = generator.train(as_table(frame), seed=seed).warnings
+    assert any("rarest answer of 'ill'" in each for each in warnings) == said
+
+
+def test_a_target_of_which_one_answer_is_heard_is_said():
+    frame = people(stream(0, "one answer"), 2_000)
+    frame["ill"] = np.where(np.arange(len(frame)) < 3, "yes", "no")
+    generator = MarginalGenerator(target="ill", noise_multiplier=1.0, noise="seeded")
+    warnings = generator.train(as_table(frame), seed=0).warnings
+    assert any("all answers of 'ill' but one" in each for each in warnings)
+    frame["ill"] = np.where(np.arange(len(frame)) < 1_000, "yes", "no")
+    assert "all answers" not in str(generator.train(as_table(frame), seed=0).warnings)

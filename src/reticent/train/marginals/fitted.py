@@ -29,6 +29,10 @@ SCARCITY: dict[Method, float] = {"tree": 2.0, "adaptive": 4.0}
 FEWEST_MADE, MOST_MADE = 20, 10**9  # rows of a synthetic table
 # A constraint that fewer of the drawn rows keep is worth a word: either it is wrong, or the model knows little of it.
 RARELY = 0.5
+# An answer of the target that is heard in fewer records than so many standard deviations of the noise is worth a word. For a dozen columns, 8 deviations are 200 people
+# at epsilon 1, from where on models learned about it; at 4, 100 people, it vanished from most tables (docs/how-to/synthetic-tables.md).
+FAINT = 8.0
+MOST_ANSWERS = 10  # a target with more values is a quantity, which has no rarest answer
 
 
 class PairModel(Protocol):
@@ -102,6 +106,8 @@ class FittedMarginals:
         What every row keeps.
     rows : int
         Rows to draw if nobody says how many: the noisy number of records, or as many as were asked for.
+    target : str, optional
+        The column that models will predict.
     """
 
     columns: tuple[Column, ...]
@@ -110,6 +116,7 @@ class FittedMarginals:
     model: PairModel
     constraints: Constraints
     rows: int
+    target: str | None = None
 
     @property
     def critic(self) -> None:
@@ -136,7 +143,10 @@ class FittedMarginals:
         number = self.rows if rows is None else rows
         must_be_rows(number)
         rng = stream(seed, "sample of marginals")
-        warnings = _pooled(self.columns, self.single)
+        warnings = (
+            *_pooled(self.columns, self.single),
+            *_faint(self.columns, self.single, self.target),
+        )
         frame, more = kept_rows(
             self.constraints, lambda n: self._drawn(n, rng), number, rng
         )
@@ -238,3 +248,25 @@ def _pooled(columns: tuple[Column, ...], single: Histograms) -> tuple[str, ...]:
         f"more than half of the values of {', '.join(map(repr, pooled[:5]))} are too rare to be listed and are written as (other); leave such columns out, "
         "or declare their values.",
     )
+
+
+def _faint(
+    columns: tuple[Column, ...], single: Histograms, target: str | None
+) -> tuple[str, ...]:
+    """Say that an answer of the target is hardly heard through the noise, or only one is; from noisy counts alone."""
+    for column, counts in zip(columns, single.raw, strict=True):
+        answers = np.delete(counts, column.doubtful)
+        if column.name != target or len(answers) > MOST_ANSWERS:
+            continue
+        if len(answers) < 2:
+            return (
+                f"the noise hides all answers of {target!r} but one, so that no model can learn from this table what it depends on; ask for a larger epsilon, or make it "
+                "of more records.",
+            )
+        rarest = float(answers.min()) / single.deviation
+        if rarest < FAINT:
+            return (
+                f"the rarest answer of {target!r} is heard in about {max(0.0, answers.min()):,.0f} records, {max(0.0, rarest):.1f} times the noise on that count. Models learn little "
+                f"about an answer below {FAINT:.0f} times, and below {FAINT / 2:.0f} it may vanish from the table; ask for a larger epsilon, or leave columns out.",
+            )
+    return ()

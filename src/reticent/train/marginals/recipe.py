@@ -132,6 +132,7 @@ class MarginalGenerator(PrivateTable):
             model=model,
             constraints=constraints,
             rows=round(single.total) if self.rows is None else self.rows,
+            target=self.target,
         )
 
     def mechanism_words(self, table: Table) -> str:
