@@ -38,7 +38,12 @@ def entries_of(
 
 
 def answers_of(
-    table: Table, masks: NDArray[np.bool_], seeds: NDArray[np.int64], network: Network
+    table: Table,
+    masks: NDArray[np.bool_],
+    seeds: NDArray[np.int64],
+    network: Network,
+    *,
+    nudge: float = 0.0,
 ) -> NDArray[np.float32]:
     """Return the probability of the second class by every network for every record, (M, n).
 
@@ -52,6 +57,8 @@ def answers_of(
         Seed of each network: its initial weights, then its batches.
     network : Network
         One hidden layer of eight units with ReLU, plain gradient descent.
+    nudge : float
+        Share by which all initial weights are made larger: one of the size of rounding tells what rounding does to a training.
     """
     plain = network.optimiser.is_plain and not any(network.dropouts) and not network.l2
     if network.hidden != (UNITS,) or network.activation != "relu" or not plain:
@@ -67,7 +74,9 @@ def answers_of(
         values = raw / scales[k].astype(np.float32)[columns]
         common = (values * m[columns]).sum(axis=1)
         generator = torch.Generator().manual_seed(int(seed))
-        first, bias, second, last = _initial(encoder.width, generator)
+        larger = np.float32(1 + nudge)
+        drawn = _initial(encoder.width, generator)
+        first, bias, second, last = (part * larger for part in drawn)
         members = torch.from_numpy(np.flatnonzero(mask))
         for _ in range(network.epochs):
             turn = torch.randperm(len(members), generator=generator)

@@ -33,6 +33,8 @@ from reticent.train import train_many
 RESULTS = Path(__file__).parent / "results"
 CHECKED = 10  # repeats in which XGBoost itself is asked as well
 TWICE = 3  # networks of a cell that the library's engine trains as well
+# The distance of 1 from the next number in single precision: initial weights that are larger by this share are rounded otherwise and the same for everything else.
+NUDGE = 2.0**-23
 PER_PASS = TOGETHER // SHADOWS  # repeats whose shadow models are trained together
 
 
@@ -132,11 +134,12 @@ def run(cell: Cell, data: Path, out: Path, until: float) -> None:
     answers = kept.array(
         "targets", lambda: answers_of(table, masks, seeds, trainer.network)
     )
+    some = (masks[:TWICE], seeds[:TWICE])
     again = kept.array(
-        "again",
-        lambda: train_many(trainer, table, masks[:TWICE], seeds[:TWICE], workers=1)[
-            ..., 1
-        ],
+        "again", lambda: train_many(trainer, table, *some, workers=1)[..., 1]
+    )
+    nudged = kept.array(
+        "nudged", lambda: answers_of(table, *some, trainer.network, nudge=NUDGE)
     )
     wrong = (answers > 0.5) != table.target
     called, different = np.zeros((REPEATS, n), dtype=bool), 0
@@ -181,9 +184,10 @@ def run(cell: Cell, data: Path, out: Path, until: float) -> None:
         "engine": {
             "networks": TWICE,
             "decisions": int(again.size),
-            "different": int(
-                np.count_nonzero((again > 0.5) != (answers[:TWICE] > 0.5))
-            ),
+            **{
+                name: int(np.count_nonzero((other > 0.5) != (answers[:TWICE] > 0.5)))
+                for name, other in (("different", again), ("nudged", nudged))
+            },
             "errors": np.mean((again > 0.5) != table.target, axis=1).tolist(),
             "compiled": np.mean(wrong[:TWICE], axis=1).tolist(),
         },
