@@ -89,13 +89,10 @@ def answers_of(
                 network.batch,
                 np.float32(network.optimiser.rate),
             )
-        hidden = (
-            np.einsum("ne,neh->nh", values, first[columns], optimize=True)
-            + bias
-            - m @ first
-        )
-        logits = np.maximum(hidden, 0) @ second.T + last
-        answers[k] = 1 / (1 + np.exp(logits[:, 0] - logits[:, 1]))
+        base = bias - m @ first
+        answers[k] = _asked(columns, values, first, base, second[1] - second[0])
+        # What is left is the difference of the last biases, common to all records.
+        answers[k] = 1 / (1 + np.exp(last[0] - last[1] - answers[k]))
     return answers
 
 
@@ -110,6 +107,25 @@ def _initial(
             drawn.append((2 * torch.rand(*shape, generator=generator) - 1) * spread)
     first, bias, second, last = (part.numpy() for part in drawn)
     return np.ascontiguousarray(first.T), bias[:, 0].copy(), second, last[:, 0].copy()
+
+
+@njit(cache=True, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
+def _asked(columns, values, first, base, weights):
+    """Return the difference of the logits of every record, without the last biases."""
+    logits = np.empty(len(columns), np.float32)
+    hidden = np.empty(UNITS, np.float32)
+    for i in range(len(columns)):
+        for h in range(UNITS):
+            hidden[h] = base[h]
+        for e in range(columns.shape[1]):
+            v, j = values[i, e], columns[i, e]
+            for h in range(UNITS):
+                hidden[h] += v * first[j, h]
+        logit = _ZERO
+        for h in range(UNITS):
+            logit += weights[h] * (hidden[h] if hidden[h] > _ZERO else _ZERO)
+        logits[i] = logit
+    return logits
 
 
 @njit(cache=True, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
