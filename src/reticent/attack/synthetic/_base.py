@@ -58,8 +58,8 @@ class Tables:
     def released(self, synthetic: Coded) -> "Tables":
         """Return the same people beside another synthetic table; what was found out about the auxiliary one is not found out again."""
         other = replace(self, synthetic=synthetic)
-        if "to_auxiliary" in vars(self):
-            vars(other)["to_auxiliary"] = self.to_auxiliary
+        # Also while it is empty: what is found out beside one synthetic table is then known beside all others.
+        vars(other)["to_auxiliary"] = self.to_auxiliary
         return other
 
     @cached_property
