@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent.attack.synthetic._base import Comparison, Tables, record_blocks
+from reticent.attack.synthetic._nearest import count_unequal, narrow_codes
 from reticent.data import Coded
 
 __all__ = ["DensityRatio"]
@@ -46,11 +47,14 @@ def _log_density(records: Coded, others: Coded) -> NDArray[np.float64]:
     n, d = records.codes.shape
     result = np.empty(n)
     mine, theirs = records.ranks.T.copy(), others.ranks.T.copy()
-    my_codes, their_codes = records.categories.T.copy(), others.categories.T.copy()
+    my_codes, their_codes = narrow_codes(records.categories, others.categories)
+    categories = np.arange(len(my_codes))
     for block in record_blocks(n, len(others)):
-        total = np.zeros((block.stop - block.start, len(others)), dtype=np.float32)
-        for j in range(len(my_codes)):
-            total += my_codes[j, block, None] != their_codes[j]
+        unequal = np.zeros(
+            (block.stop - block.start, len(others)), dtype=np.min_scalar_type(d)
+        )
+        count_unequal(unequal, my_codes, their_codes, categories, block)
+        total = unequal.astype(np.float32)
         for j in range(len(mine)):
             apart = np.abs(mine[j, block, None] - theirs[j])
             total += np.minimum(apart, 1, out=apart)
