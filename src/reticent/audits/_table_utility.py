@@ -14,7 +14,7 @@ from reticent.data import UNKNOWN, Coded
 from reticent.evidence import Estimate, share_saved
 from reticent.run import one_thread
 
-__all__ = ["Use", "chosen_target", "losses_of", "use_of"]
+__all__ = ["ChosenTarget", "Use", "chosen_target", "losses_of", "use_of"]
 
 MOST_ROWS = (
     10_000  # that a model learns from: more change its errors little, and take longer
@@ -23,6 +23,9 @@ MOST_ROWS = (
 MOST_CLASSES = 20
 # Fewest people of the auxiliary table that a target is chosen on; below, the first column that varies is taken.
 FEWEST = 40
+# Rows times trees per step, over all columns that a target is chosen among: a few minutes. Where people have codes of diagnoses, a model with a tree for
+# each of them would take most of the time of an audit, and is not what anybody makes such a table for.
+MOST_WORK = 4_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,22 +87,88 @@ def use_of(
     )
 
 
-def chosen_target(auxiliary: Coded) -> int:
+@dataclass(frozen=True, kw_only=True)
+class ChosenTarget:
+    """The column that a user of the table is taken to predict.
+
+    Parameters
+    ----------
+    place : int
+        The column.
+    untried : int
+        Columns that were no candidates, because models for all of them would take too long.
+    """
+
+    place: int
+    untried: int = 0
+
+
+def chosen_target(auxiliary: Coded) -> ChosenTarget:
     """Return the column that one half of the auxiliary people predicts best for the other half.
 
-    Neither the synthetic table nor anybody whose membership is in question has a part in the choice.
+    Neither the synthetic table nor anybody whose membership is in question has a part in the choice. Columns are tried in the order of the trees that a
+    model for them needs, as long as there is work left; which are tried depends on their numbers of values alone. One that could not become the best, because too many
+    people have values that nobody in the first half has, needs no model.
     """
     half = len(auxiliary) // 2
     varies = [j for j in range(auxiliary.codes.shape[1]) if len(np.unique(auxiliary.codes[:, j])) > 1]  # fmt: skip
     if half < FEWEST or not varies:
-        return varies[0] if varies else 0
+        return ChosenTarget(place=varies[0] if varies else 0)
     learn = auxiliary.take(np.arange(half))
     judged = auxiliary.take(np.arange(half, len(auxiliary)))
-    saved = []
-    for j in varies:
-        lost, constant = losses_of(learn, judged, j, constant_of=learn)
-        saved.append(1 - lost.sum() / constant.sum() if constant.any() else -np.inf)
-    return varies[int(np.argmax(saved))]
+    part = _some(learn)
+    trees = np.array([_trees(part, judged, j) for j in varies])
+    order = np.argsort(trees, kind="stable")
+    tried = order[len(part) * np.cumsum(trees[order]) <= MOST_WORK]
+    saved = np.full(len(varies), -np.inf)
+    for k in tried:
+        j = varies[k]
+        if _most_saved(part, judged, j, constant_of=learn) < saved.max():
+            continue
+        lost, constant = losses_of(part, judged, j, constant_of=learn)
+        if constant.any():
+            saved[k] = 1 - lost.sum() / constant.sum()
+    return ChosenTarget(
+        place=varies[int(np.argmax(saved))], untried=len(varies) - len(tried)
+    )
+
+
+def _trees(learn: Coded, judged: Coded, place: int) -> int:
+    """Return how many trees a model for a column grows in each step: one per class, unless there are two."""
+    if _is_quantity(learn, judged, place):
+        return 1
+    classes = len(np.unique(learn.codes[:, place]))
+    return classes if classes > 2 else 1
+
+
+def _most_saved(
+    learn: Coded, judged: Coded, place: int, *, constant_of: Coded
+) -> float:
+    """Return a share of errors that no model saves more than, because it answers no class that it did not learn."""
+    if _is_quantity(learn, judged, place):
+        return 1.0
+    truth = judged.codes[:, place]
+    unlearned = np.count_nonzero(~np.isin(truth, learn.codes[:, place]))
+    wrong = np.count_nonzero(truth != _most_frequent(constant_of, place))
+    return 1 - unlearned / wrong if wrong else 1.0
+
+
+def _is_quantity(learn: Coded, judged: Coded, place: int) -> bool:
+    """Return whether a column is predicted as a number and not as a class."""
+    return bool(
+        learn.numeric[place] and len(np.unique(judged.codes[:, place])) > MOST_CLASSES
+    )
+
+
+def _most_frequent(coded: Coded, place: int) -> int:
+    return int(np.bincount(coded.codes[:, place] + 1).argmax()) - 1
+
+
+def _some(learn: Coded) -> Coded:
+    """Return as many rows as a model learns from."""
+    if len(learn) <= MOST_ROWS:
+        return learn
+    return learn.take(np.linspace(0, len(learn) - 1, MOST_ROWS).astype(np.int64))
 
 
 def losses_of(
@@ -116,11 +185,10 @@ def losses_of(
     constant_of : Coded
         Rows whose most frequent value, or median, is the constant answer.
     """
-    if len(learn) > MOST_ROWS:
-        learn = learn.take(np.linspace(0, len(learn) - 1, MOST_ROWS).astype(np.int64))
+    learn = _some(learn)
     inputs, is_category = _inputs(learn, place)
     asked, _ = _inputs(judged, place)
-    if learn.numeric[place] and len(np.unique(judged.codes[:, place])) > MOST_CLASSES:
+    if _is_quantity(learn, judged, place):
         number = int(learn.numeric[:place].sum())
         truth = judged.ranks[:, number].astype(np.float64).clip(0, 1)
         known = learn.ranks[:, number] <= 1
@@ -136,7 +204,7 @@ def losses_of(
             return np.abs(model.predict(asked) - truth), constant
     labels = learn.codes[:, place]
     truth = judged.codes[:, place]
-    usual = np.bincount(constant_of.codes[:, place] + 1).argmax() - 1
+    usual = _most_frequent(constant_of, place)
     constant = (truth != usual).astype(np.float64)
     known = labels != UNKNOWN
     present = np.unique(labels[known])

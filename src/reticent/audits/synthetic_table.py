@@ -29,7 +29,7 @@ from reticent.audits._table_neighbours import (
     worst_neighbours,
 )
 from reticent.audits._table_remedies import remedies_of_table
-from reticent.audits._table_utility import chosen_target, use_of
+from reticent.audits._table_utility import ChosenTarget, chosen_target, use_of
 from reticent.data import Coded, Coder, Split, Table
 from reticent.errors import InvalidInput
 from reticent.evidence import (
@@ -117,7 +117,7 @@ class SyntheticTableKind(Kind):
     def __init__(self, target: str | None = None) -> None:
         self.target = target
         self._people: _People | None = None
-        self._best: tuple[Coded, str] | None = None
+        self._best: tuple[Coded, ChosenTarget] | None = None
 
     def beside(self, split: Split) -> "SyntheticTableKind":
         """Return the same kind with the people of an audit, by whom records and rows are coded."""
@@ -138,10 +138,24 @@ class SyntheticTableKind(Kind):
     def _judged_column(self, tables: Tables) -> str:
         if self.target is not None:
             return self.target
+        return tables.names[self._chosen(tables).place]
+
+    def _chosen(self, tables: Tables) -> ChosenTarget:
         # Found out once for an audit: a model is trained for every column.
         if self._best is None or self._best[0] is not tables.auxiliary:
-            self._best = tables.auxiliary, tables.names[chosen_target(tables.auxiliary)]
+            self._best = tables.auxiliary, chosen_target(tables.auxiliary)
         return self._best[1]
+
+    def _why_chosen(self, tables: Tables) -> str:
+        """Return how the column that models predict was chosen; nothing if the user named it."""
+        if self.target is not None:
+            return ""
+        why = ", which other people's records predict best"
+        untried = self._chosen(tables).untried
+        if untried:
+            columns = "column" if untried == 1 else "columns"
+            why += f" ({untried} {columns} of many values not tried)"
+        return why
 
     def ask(self, product: Any, table: Table, *, looks_inside: bool = True) -> Answers:
         """Return the comparisons of each record with the rows of a synthetic table."""
@@ -249,8 +263,9 @@ class SyntheticTableKind(Kind):
         joint: Joint,
     ) -> Utility:
         """Return how many errors of a constant answer a model saves on non-members that learned from the synthetic table."""
+        tables = challenge.need_tables("the audit")
         use = use_of(
-            challenge.need_tables("the audit"),
+            tables,
             sides.tags,
             sides.units,
             target=self.judged_column(challenge),
@@ -260,12 +275,11 @@ class SyntheticTableKind(Kind):
             value=0.0, low=0.0, high=1.0, level=joint.level, method="nothing to predict"
         )
         score = None if use.synthetic is None else joint.state(use.synthetic)
-        chosen = "" if self.target else ", which other people's records predict best"
         return Utility(
             score=score or nothing,
             gain=score,
             definition=f"the share of the errors of a constant answer that a model saves on people whom nobody used, if it learned from the synthetic "
-            f"table to tell '{use.column}' from the other columns{chosen}; 1 is never wrong. The interval is over people and speaks of this table, not of its recipe",
+            f"table to tell '{use.column}' from the other columns{self._why_chosen(tables)}; 1 is never wrong. The interval is over people and speaks of this table, not of its recipe",
             baseline=0.0,
             baseline_words="a constant answer (the most frequent one of the real table, or its median)",
             beside={}
