@@ -122,6 +122,20 @@ def test_the_report_shows_no_record_no_rare_value_and_no_small_count(world, of_c
     assert "Who is exposed, and by what" in page
 
 
+def test_the_report_says_among_how_many_rows_the_nearest_were_looked_for(
+    world, of_fresh, monkeypatch
+):
+    words = "The nearest rows were looked for among"
+    assert of_fresh.evidence.synthetic.searched is None
+    assert words not in render_text(of_fresh, width=200)
+    monkeypatch.setattr("reticent.attack.synthetic._nearest.MOST_ROWS", N - 1)
+    dossier = audited(world, world["fresh"])
+    assert dossier.evidence.synthetic.searched == N - 1
+    page = " ".join(render_text(dossier, width=200).split())
+    assert f"{words} {N - 1} evenly spaced rows of each table that has more" in page
+    assert Dossier.from_json(dossier.to_json()) == dossier
+
+
 def tables_of(real, others, made):
     """Return the tables of an audit as attackers have them; those who are compared with are the records themselves."""
     table = table_from_frame(pd.concat([real, others], ignore_index=True), target=None)

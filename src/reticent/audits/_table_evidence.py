@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from reticent.attack.synthetic import SyntheticChallenge, Tables, nearest
 from reticent.attack.synthetic._counts import excess, occurrences, tuples
+from reticent.attack.synthetic._nearest import rows_searched
 from reticent.audits._sides import Sides
 from reticent.audits._table_statistics import describe_table
 from reticent.audits._table_transfer import transfer_of
@@ -86,6 +87,7 @@ def evidence_of_table(
             smallest=smallest,
             seed=seed,
         ),
+        searched=rows_searched(tables.synthetic, tables.auxiliary),
     )
 
 

@@ -229,6 +229,8 @@ class SyntheticEvidence:
         What models learn from it; None if the target has many values.
     recipe : RecipeUse or None
         The same of tables that its generator makes again; None if it was not run again.
+    searched : int or None
+        Evenly spaced rows of each longer table among which the nearest were looked for; None if neither table is longer.
     """
 
     rows: int
@@ -239,6 +241,7 @@ class SyntheticEvidence:
     described: DescribedTable | None = None
     use: UseEvidence | None = None
     recipe: RecipeUse | None = None
+    searched: int | None = None
 
     @property
     def leaking(self) -> tuple[ColumnLeak, ...]:

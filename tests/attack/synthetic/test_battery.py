@@ -1,5 +1,6 @@
 """Each comparison against a second, naive implementation; what each catches; and how often the learned one is wrong."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -16,6 +17,7 @@ from reticent.attack.synthetic import (
     LearnedTable,
     SyntheticChallenge,
     Tables,
+    _nearest,
     nearest,
 )
 from reticent.attack.synthetic.exact_values import ExactPairs, ExactValues
@@ -79,6 +81,115 @@ def test_a_copy_has_distance_zero_and_one_changed_cell_has_not(small):
     assert (nearest(small.records, moved)["ranks"] > 0).any()
 
 
+def all_pairs(records, others):
+    """The smallest distances by computing every pair, in single precision and in the order of the columns."""
+    d = records.codes.shape[1]
+    differs = records.codes[:, None, :] != others.codes[None, :, :]
+    result = {"hamming": differs.sum(axis=2).min(axis=1)}
+    for name, a, b in (("ranks", records.ranks, others.ranks), ("gower", records.scaled, others.scaled)):  # fmt: skip
+        total = differs[:, :, ~records.numeric].sum(axis=2).astype(np.float32)
+        for j in range(a.shape[1]):
+            apart = np.abs(a[:, None, j] - b[None, :, j])
+            total += np.minimum(apart, np.float32(1))
+        result[name] = total.min(axis=1) / d
+    return result
+
+
+def mixed_tables(kind, rng):
+    """Records and rows of one kind, with duplicates, copies, ties, missing numbers and values that no record has."""
+    n, m = 60, 250
+    numbers = rng.normal(size=(n + m, 5))
+    if kind == "heavy tails":
+        numbers = np.exp(4 * numbers)
+    if kind == "grid":
+        numbers = numbers.round()
+    texts = rng.choice(list("abcdef"), (n + m, 9))
+    if kind == "many texts":
+        # More than fit into one byte.
+        texts[:, 0] = rng.integers(0, 100_000, n + m)
+        texts = texts.astype(object)
+        texts[:, 1] = [str(k) for k in rng.permutation(n + m)]
+    frame = pd.DataFrame(numbers).rename(columns=lambda j: f"number {j}")
+    if kind != "one number":
+        frame = frame.mask(rng.random(frame.shape) < 0.1)
+    if kind not in ("numbers", "one number"):
+        frame = pd.concat([frame, pd.DataFrame(texts).rename(columns=lambda j: f"text {j}")], axis=1)  # fmt: skip
+    if kind == "one number":
+        frame = frame[["number 0"]]
+    if kind == "texts":
+        frame = frame[[c for c in frame if c.startswith("text")]]
+    records, rows = frame.iloc[:n].copy(), frame.iloc[n:].copy()
+    # Copies of records, some of them twice; and records that occur twice.
+    rows.iloc[:20] = records.iloc[np.repeat(np.arange(10), 2)].to_numpy()
+    records.iloc[50:] = records.iloc[:10].to_numpy()
+    if "number 0" in rows:
+        rows.loc[rows.index[30:40], "number 0"] *= 100.0
+    return tables_of(records, rows, frame.iloc[:n])
+
+
+KINDS = ("mixed", "grid", "heavy tails", "numbers", "one number", "texts", "many texts")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nearest_distances_equal_those_of_all_pairs_to_the_last_digit(kind, seed):
+    tables = mixed_tables(kind, stream(seed, f"test/nearest/{kind}"))
+    found = nearest(tables.records, tables.synthetic)
+    expected = all_pairs(tables.records, tables.synthetic)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+    # Copies, and records that are equal to a copied one.
+    assert (found["ranks"][:10] == 0).all()
+    assert (found["ranks"][50:] == 0).all()
+    assert (found["gower"][:10] == 0).all()
+    assert (found["hamming"][50:] == 0).all()
+
+
+@pytest.mark.parametrize("shares", [(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)])
+def test_every_way_to_the_nearest_row_gives_the_same_digits(shares, seed, monkeypatch):
+    """All pairs computed; ruled out by whole numbers; ruled out by categories alone."""
+    by_categories, picked = shares
+    monkeypatch.setattr(_nearest, "MOST_BY_CATEGORIES", by_categories)
+    monkeypatch.setattr(_nearest, "MOST_PICKED", picked)
+    tables = mixed_tables("mixed", stream(seed, "test/nearest/ways"))
+    found = nearest(tables.records, tables.synthetic)
+    for name, values in all_pairs(tables.records, tables.synthetic).items():
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+def test_whole_numbers_never_rule_out_a_row_that_is_near(seed):
+    """The sum in steps is at most that of the exact differences, plus one step per column."""
+    tables = mixed_tables("mixed", stream(seed, "test/nearest/steps"))
+    a, b = tables.records, tables.synthetic
+    scale = _nearest._Scale.of(a.ranks, b.ranks, a.codes.shape[1])
+    nothing = np.zeros((len(a), len(b)), dtype=np.uint8)
+    coarse = scale._coarse(nothing, slice(0, len(a)))
+    exact = np.minimum(np.abs(a.ranks[:, None].astype(float) - b.ranks), 1).sum(axis=2)
+    assert (coarse <= scale.steps * exact + a.ranks.shape[1] + 1e-6).all()
+    # The twin: without the steps of rounding the bound would fail.
+    assert (coarse > scale.steps * exact).any()
+
+
+def test_of_a_longer_table_evenly_spaced_rows_are_looked_at(small, monkeypatch):
+    monkeypatch.setattr(_nearest, "MOST_ROWS", 7)
+    chosen = np.linspace(0, len(small.synthetic) - 1, 7).astype(np.int64)
+    found = nearest(small.records, small.synthetic)
+    expected = all_pairs(small.records, small.synthetic.take(chosen))
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+def test_the_auxiliary_table_is_compared_once_for_all_synthetic_tables(small):
+    people_alone = replace(small)
+    first, second = (people_alone.released(small.synthetic) for _ in range(2))
+    for comparison in COMPARISONS:
+        comparison.compare(first)
+    known = {name: values.copy() for name, values in first.to_auxiliary.items()}
+    assert second.to_auxiliary is first.to_auxiliary
+    assert "ranks" in known
+    for comparison in COMPARISONS:
+        np.testing.assert_array_equal(comparison.compare(second), comparison.compare(small))  # fmt: skip
+
+
 def test_equal_and_nearly_equal_rows_are_counted_as_by_hand(small):
     scores = IdenticalRows().compare(small)
     mine, rows, others = (t.codes for t in (small.records, small.synthetic, small.auxiliary))  # fmt: skip
@@ -123,8 +234,6 @@ def test_a_tree_of_two_columns_is_their_joint_frequency(small):
 
 
 def _first_columns(coded, count):
-    from dataclasses import replace
-
     numbers = int(coded.numeric[:count].sum())
     return replace(
         coded,

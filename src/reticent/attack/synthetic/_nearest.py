@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from reticent.attack.synthetic._base import record_blocks
 from reticent.data import Coded
 
-__all__ = ["MOST_ROWS", "count_unequal", "narrow_codes", "nearest"]
+__all__ = ["MOST_ROWS", "count_unequal", "narrow_codes", "nearest", "rows_searched"]
 
 # Rows of a table that records are compared with: the time grows with records times rows. Of a longer table, evenly spaced rows are taken; copies
 # are found by hashing among all rows.
@@ -72,6 +72,12 @@ def nearest(records: Coded, others: Coded) -> dict[str, NDArray[np.float64]]:
         for name, scale in scales.items():
             result[name][block] = scale.smallest(unequal, first, block) / d
     return {name: values[which] for name, values in result.items()}
+
+
+def rows_searched(*tables: Coded) -> int | None:
+    """Return among how many rows of each longer table the nearest is looked for; None if no table is longer."""
+    longest = max(len(table) for table in tables)
+    return MOST_ROWS if longest > MOST_ROWS else None
 
 
 @dataclass(frozen=True)

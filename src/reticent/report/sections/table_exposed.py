@@ -75,6 +75,10 @@ def _words(dossier: Dossier, synthetic: SyntheticEvidence) -> list[str]:
         f"and with {synthetic.auxiliary:,} records of other people.",
         "The generator never saw the non-members, so what is found of them is coincidence, and as much of what is found of members may be.",
     ]
+    if synthetic.searched is not None:
+        words.append(
+            f"The nearest rows were looked for among {synthetic.searched:,} evenly spaced rows of each table that has more; equal rows and values among all."
+        )
     isolated = synthetic.isolated
     if isolated is not None:
         words.append(
