@@ -1,10 +1,12 @@
 """Defences compared from end to end: which are tried, which is taken, and who judges it."""
 
+import io
 import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from rich.console import Console
 from sklearn.datasets import make_classification
 from sklearn.tree import DecisionTreeClassifier
 
@@ -23,7 +25,12 @@ from reticent.pipeline import (
 )
 from reticent.pipeline._choose import choose, mildest
 from reticent.policy import read_policy
-from reticent.report import read_comparison, render_comparison
+from reticent.report import (
+    comparison,
+    print_comparison,
+    read_comparison,
+    render_comparison,
+)
 from reticent.report.comparison import comparison_json
 from reticent.run import Effort, Run, Store
 from reticent.train import parse_trainer
@@ -76,6 +83,31 @@ def test_it_can_be_written_and_read_again_and_shows_no_foreign_markup(report):
     assert "&lt;script&gt;alert" in page
     with pytest.raises(InvalidInput, match="compare again"):
         read_comparison(json.dumps({"schema": "other"}))
+
+
+@pytest.mark.parametrize("width", [80, 130])
+def test_intervals_are_printed_whole_on_a_narrow_terminal(report, width):
+    console = Console(width=width, file=io.StringIO())
+    print_comparison(report, console)
+    printed = console.file.getvalue()
+    assert "…" not in printed
+    for _, evidence in report.pairs():
+        for estimate in (evidence.gain, evidence.privacy):
+            interval = str(estimate).partition(" ")[2]
+            assert interval in printed
+
+
+def test_defences_in_the_advice_stand_between_quotes(report):
+    words = {d.name: "private training, soft labels" for d in report.comparison.defences}  # fmt: skip
+    sentence = choose(read_policy("default"), report.comparison, words=words).sentence
+    assert "'private training, soft labels'" in sentence
+
+
+def test_every_family_of_the_usual_set_has_a_colour_of_its_own():
+    network = "reticent.Network(hidden=[32], epochs=40)"
+    families = {d.family for d in defences_around(network, rows=2000)}
+    assert 10 <= len(families) <= len(comparison.COLOURS)
+    assert len(set(comparison.COLOURS)) == len(comparison.COLOURS)
 
 
 def test_finished_models_are_found_again(table, tmp_path, monkeypatch):

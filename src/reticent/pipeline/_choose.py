@@ -59,7 +59,9 @@ def choose(
     words : mapping of str to str, optional
         How each defence is called in the advice; by default its recipe.
     """
-    called = {d.name: d.name for d in comparison.defences} | dict(words or {})
+    given = {d.name: d.name for d in comparison.defences} | dict(words or {})
+    # Names such as "private training, soft labels" are read as one only between quotes.
+    called = {name: f"'{title}'" for name, title in given.items()}
     questions = _questions(policy, comparison)
     outcomes = {
         defence.name: _outcome([ask(defence) for _, ask in questions])

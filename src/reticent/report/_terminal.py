@@ -136,14 +136,19 @@ def grid(
     table = Table(box=SIMPLE_HEAD, show_edge=False, collapse_padding=narrow)
     for number, column in enumerate(columns):
         left = number == 0 or ragged
-        table.add_column(Text(visible(column)), justify="left" if left else "right")
+        # What does not fit goes on in the next line: half a name or half an interval tells nothing.
+        table.add_column(
+            Text(visible(column)),
+            justify="left" if left else "right",
+            overflow="fold",
+        )
     for row in rows:
         table.add_row(*(_cell(words) for words in row))
     return Padding(table, (0, 0, 0, 1))
 
 
-def on_two_lines(estimate: Estimate, narrow: bool) -> str:
-    """Return an estimate on one line, or its interval under its value."""
+def on_two_lines(estimate: Estimate | str, narrow: bool) -> str:
+    """Return an estimate, or the words for one, on one line, or its interval under its value."""
     return str(estimate).replace(" [", "\n[") if narrow else str(estimate)
 
 

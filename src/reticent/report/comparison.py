@@ -3,10 +3,11 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from markupsafe import Markup
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from reticent._codec import decode, encode
@@ -33,7 +34,14 @@ from reticent.report._markup import (
     template,
     wrapped,
 )
-from reticent.report._terminal import grid, paragraph, stack, visible
+from reticent.report._terminal import (
+    Fitting,
+    grid,
+    on_two_lines,
+    paragraph,
+    stack,
+    visible,
+)
 from reticent.report.svg import Axis, Plot
 from reticent.run import write_text
 
@@ -50,8 +58,8 @@ __all__ = [
 
 COMPARISON_NAME = "reticent-comparison-1"
 COMPARISON_FILE = "comparison.json"
-# Colours of families in the picture, from the palette of the page; more families than colours begin again.
-COLOURS = ("member", "other", "third", "fourth", "good", "open", "bad")
+# Colours of families in the picture, from the palette of the page: as many as a comparison without trainers has families at most. More begin again.
+COLOURS = ("member", "other", "third", "fourth", "good", "open", "bad", "fifth", "sixth", "seventh", "eighth", "ink")  # fmt: skip
 # Half-axes of an ellipse, in standard errors, that holds two normal quantities with 95 %: the root of chi-squared with 2 degrees.
 REACH = math.sqrt(5.991)
 _WORDS = {0: ("TAKE THIS", "RELEASE"), 1: ("NONE WILL DO", "REFUSE"), 3: ("NOT SETTLED", "INCONCLUSIVE")}  # fmt: skip
@@ -391,20 +399,6 @@ def print_comparison(report: ComparisonReport, console: Console) -> None:
     colour = {"RELEASE": "green", "REFUSE": "red", "INCONCLUSIVE": "yellow"}[css]
     head = Text(word, style=f"bold {colour}")
     head.append(f"  {visible(' · '.join(report.subject.values()))}", style="not bold dim")  # fmt: skip
-    rows = [
-        [
-            its.words,
-            its.outcome.value.upper()
-            if its.outcome == Outcome.BROKEN
-            else its.outcome.value,
-            evidence.gain,
-            evidence.privacy,
-            evidence.tpr[0] if evidence.tpr else "",
-            "none" if its.epsilon is None else f"eps {its.epsilon:.2f}",
-        ]
-        for its, evidence in report.pairs()
-    ]
-    rates = _rate_heads(report)[:1]
     first = report.defences[0].words
     console.print()
     console.print(
@@ -415,12 +409,42 @@ def print_comparison(report: ComparisonReport, console: Console) -> None:
                 f"Train and audit it: {report.command}" if report.command else ""
             ),
             paragraph(_how_measured(report)),
-            grid(["defence", "limits", "gain", "privacy", *rates, "guarantee"], rows),
+            Fitting(partial(_defence_grid, report)),
             Text(f"Differences from {first}", style="bold"),
-            grid(["defence", "gain", "p", "privacy", "p"], _difference_rows(report)),
+            Fitting(partial(_difference_grid, report)),
             paragraph(*LIMITS_OF_IT),
         )
     )
+
+
+def _defence_grid(report: ComparisonReport, *, narrow: bool) -> RenderableType:
+    """Return every defence, its interval under each value if it is narrow."""
+    head, word = ("epsilon", "") if narrow else ("guarantee", "eps ")
+    rows = [
+        [
+            its.words,
+            its.outcome.value.upper()
+            if its.outcome == Outcome.BROKEN
+            else its.outcome.value,
+            on_two_lines(evidence.gain, narrow),
+            on_two_lines(evidence.privacy, narrow),
+            on_two_lines(evidence.tpr[0], narrow) if evidence.tpr else "",
+            "none" if its.epsilon is None else f"{word}{its.epsilon:.2f}",
+        ]
+        for its, evidence in report.pairs()
+    ]
+    rates = _rate_heads(report)[:1]
+    heads = ["defence", "limits", "gain", "privacy", *rates, head]
+    return grid(heads, rows, narrow=narrow)
+
+
+def _difference_grid(report: ComparisonReport, *, narrow: bool) -> RenderableType:
+    """Return the differences from the first defence, its interval under each value if it is narrow."""
+    rows = [
+        [name, on_two_lines(gain, narrow), p, on_two_lines(privacy, narrow), q]
+        for name, gain, p, privacy, q in _difference_rows(report)
+    ]
+    return grid(["defence", "gain", "p", "privacy", "p"], rows, narrow=narrow)
 
 
 def _difference_rows(report: ComparisonReport) -> list[list[str]]:
