@@ -189,19 +189,24 @@ def judge(one):
 
 
 def verdict(one):
-    """The verdict of the whole audit, by the command that users have; None if it has no such option yet."""
+    """The verdict of the whole audit, by the command that users have, and the limits that are broken; None if the command failed."""
     folder = Path(one["folder"])
+    report = folder / f"audit_{one['table']}"
     command = [
         sys.executable, "-m", "reticent", "audit", str(folder / "train.csv"),
         "--synthetic", str(folder / f"{one['table']}.csv"),
         "--holdout", str(folder / "holdout.csv"),
-        "--target", one["target"], "--json", "--workers", "1", "--out", str(folder / f"audit_{one['table']}"),
+        "--target", one["target"], "--json", "--workers", "1", "--out", str(report),
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1, 3):
         print(done.stderr.strip().splitlines()[-1:], file=sys.stderr)
         return None
-    return {"verdict": {0: "RELEASE", 1: "REFUSE", 3: "INCONCLUSIVE"}[done.returncode]}
+    limits = json.loads((report / "dossier.json").read_text(encoding="utf-8"))["limits"]
+    return {
+        "verdict": {0: "RELEASE", 1: "REFUSE", 3: "INCONCLUSIVE"}[done.returncode],
+        "broken": [each["measure"] for each in limits if each["outcome"] == "broken"],
+    }
 
 
 def ask_peer(jobs, results, environments, environment, script, tools):
