@@ -20,8 +20,8 @@ class Gain(Measure):
     compares = False
     noun = "gain over a constant answer"
     if_broken = (
-        "A constant answer does nearly the same and tells nothing about anybody. Possible, not tried: a model that learns more from these "
-        "columns, other columns, or more people."
+        "A constant answer does nearly the same and tells nothing about anybody. Possible, not tried: a model or a generator that learns more from these "
+        "columns, other columns, more people, or a target about which these columns tell more."
     )
 
     def measure(
