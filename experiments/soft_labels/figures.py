@@ -139,6 +139,15 @@ def boxes(treatments: dict[str, dict], part: str, title: str) -> str:
     return canvas.done()
 
 
+# What the legend calls the quantities of the targets.
+LINES = {
+    "is given": "it is the label as given",
+    "is true": "it is the true label",
+    "entropy given": "to the labels as given",
+    "entropy true": "to the true labels",
+}
+
+
 def curves(targets: dict, names: Sequence[str], title: str, label: str) -> str:
     """Draw quantities of the targets over alpha, as Figures 5.10 and 5.11."""
     values = [targets[name] for name in names]
@@ -151,7 +160,7 @@ def curves(targets: dict, names: Sequence[str], title: str, label: str) -> str:
     )
     for k, value in enumerate(values):
         canvas.line(list(zip(targets["grid"], value, strict=True)), COLOURS[k + 1])
-    canvas.legend(names, first=1)
+    canvas.legend([LINES[name] for name in names], first=1)
     return canvas.done()
 
 
