@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy.optimize import brentq, minimize_scalar
-from settings import DELTA, LIMITS, OURS, SEEDS, TABLES, THEIRS, Cell, cells
+from settings import DELTA, EPSILONS, LIMITS, OURS, SEEDS, TABLES, THEIRS, Cell, cells
 from sklearn.metrics import roc_auc_score
 from tables import TARGET, Cells, Halves, coded, domain, halves, read
 
@@ -72,21 +72,39 @@ def ours(cell: Cell, frame: pd.DataFrame, parts: Halves) -> tuple[pd.DataFrame, 
         return rows, time.process_time() - started
 
 
-def theirs(
-    cell: Cell, frame: pd.DataFrame, parts: Halves, python: Path
-) -> tuple[pd.DataFrame, float]:
-    """Return rows of one of their methods, and their CPU seconds without imports."""
-    coding = Cells(frame, parts.test)
-    codes, sizes = coding.code(parts.train)
-    with tempfile.TemporaryDirectory() as folder:
-        job, made = Path(folder) / "job.npz", Path(folder) / "made.npz"
-        np.savez(job, cells=codes, sizes=sizes, limits=json.dumps(LIMITS[cell.method]), method=cell.method, rho=rho_of(cell.epsilon, DELTA))  # fmt: skip
-        subprocess.run(
-            [python, HERE / "theirs.py", job, made], check=True, stdout=sys.stderr
+class Theirs:
+    """A process of their environment that makes one table after the other."""
+
+    def __init__(self, python: Path) -> None:
+        self.process = subprocess.Popen(
+            [python, HERE / "theirs.py"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
-        answer = np.load(made)
-        rows = coding.decode(answer["cells"], np.random.default_rng(cell.seed))
-        return rows, float(answer["seconds"])
+
+    def make(
+        self, cell: Cell, frame: pd.DataFrame, parts: Halves
+    ) -> tuple[pd.DataFrame, float]:
+        """Return rows of one of their methods, and their CPU seconds without imports."""
+        coding = Cells(frame, parts.test)
+        codes, sizes = coding.code(parts.train)
+        stdin, stdout = self.process.stdin, self.process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        with tempfile.TemporaryDirectory() as folder:
+            job = Path(folder) / "job.npz"
+            np.savez(job, cells=codes, sizes=sizes, limits=json.dumps(LIMITS[cell.method]), method=cell.method, rho=rho_of(cell.epsilon, DELTA))  # fmt: skip
+            stdin.write(f"{job}\n")
+            stdin.flush()
+            # The library may print lines of its own.
+            while (line := stdout.readline()) and line != "made\n":
+                print(line, end="", file=sys.stderr)
+            if not line:
+                sys.exit(f"their process ended at {cell}.")
+            answer = np.load(f"{job}.rows.npz")
+            rows = coding.decode(answer["cells"], np.random.default_rng(cell.seed))
+            return rows, float(answer["seconds"])
 
 
 def judged(rows: pd.DataFrame, test: pd.DataFrame, like: pd.DataFrame) -> dict:
@@ -105,6 +123,7 @@ def main() -> None:
     parser.add_argument("--theirs", type=Path)
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=TABLES)
     parser.add_argument("--methods", nargs="+", default=[*OURS, *THEIRS])
+    parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
     options = parser.parse_args()
     methods = tuple(m for m in options.methods if options.theirs or m in OURS)
     RESULTS.mkdir(exist_ok=True)
@@ -121,13 +140,16 @@ def main() -> None:
                     "positives": float(parts.train[TARGET].mean()),
                     "auc": judged(parts.train, parts.test, frame),
                 }
+            # A process for each draw: jax keeps what it compiled in memory, some gigabytes of it.
+            others = None
             for cell in cells(name, seed, methods):
-                if cell.name in kept:
+                if cell.name in kept or cell.epsilon not in options.epsilons:
                     continue
-                if cell.method in OURS:
-                    rows, seconds = ours(cell, frame, parts)
+                if cell.method in THEIRS:
+                    others = others or Theirs(options.theirs)
+                    rows, seconds = others.make(cell, frame, parts)
                 else:
-                    rows, seconds = theirs(cell, frame, parts, options.theirs)
+                    rows, seconds = ours(cell, frame, parts)
                 kept[cell.name] = {
                     "seconds": round(seconds, 2),
                     "positives": float(rows[TARGET].mean()),
@@ -135,6 +157,8 @@ def main() -> None:
                 }
                 write_text(file, json.dumps(kept, indent=1) + "\n")
                 print(name, seed, cell.name, kept[cell.name], flush=True)
+            if others:
+                others.process.terminate()
 
 
 if __name__ == "__main__":

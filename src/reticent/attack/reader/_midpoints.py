@@ -77,7 +77,7 @@ def _spaced(count: int, most: int) -> NDArray[np.int64]:
 
 def _paired(borders: NDArray[np.float64], seen: Seen, j: int) -> float:
     """Return the share of borders that lie halfway between two values of a column."""
-    gains = _level(borders, seen, j).pairs(seen)[0]
+    gains, _ = _pairs(borders, seen, j)
     return float((gains.reshape(len(borders), -1) > 0).any(axis=1).mean())
 
 
@@ -85,22 +85,24 @@ def _beside(
     borders: NDArray[np.float64], seen: Seen, j: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the largest gain of each record from any border, and in how many gaps it lies."""
-    gains, gaps = _level(borders, seen, j).pairs(seen)
+    gains, gaps = _pairs(borders, seen, j)
     shape = (len(borders), len(seen.matrix))
     return gains.reshape(shape).max(axis=0), gaps.reshape(shape).sum(axis=0)
 
 
-def _level(borders: NDArray[np.float64], seen: Seen, j: int) -> Level:
-    """Return all records beside every border, as if each border were a tree of one node."""
+def _pairs(
+    borders: NDArray[np.float64], seen: Seen, j: int
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Lay all records beside every border, as if each border were a tree of one node."""
     n, count = len(seen.matrix), len(borders)
     x = np.tile(seen.matrix[:, j], count)
     t = np.repeat(borders, n)
-    return Level(
+    level = Level(
         rows=np.tile(np.arange(n), count),
         node=np.repeat(np.arange(count), n),
         feature=np.full(n * count, j),
         x=x,
         t=t,
         left=x <= t,
-        nodes=count,
     )
+    return level.ordered(seen).pairs(level, seen)

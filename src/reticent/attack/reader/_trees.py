@@ -25,9 +25,10 @@ __all__ = ["Level", "Seen", "TreeEvidence", "tree_evidence"]
 # Part of the largest value by which a sum may differ from twice the threshold.
 EXACT = 1e-9
 ROUNDED = 2.0**-22  # the same if the threshold is kept in single precision
-# Points on the grid of a column lie between -2^30 and 2^30, and those of partners are kept within 2^32; the number of the column
-# stands in the bits above.
+# Points on the grid of a column lie between -2^30 and 2^30, and those of partners are kept within 2^32; the side of the threshold stands in the bit above
+# them, and the node in the bits above that.
 BITS, OFFSET, FARTHEST = 34, 2**33, 2.0**32
+SIDE = np.int64(1) << BITS
 # Levels; nobody trains deeper trees, and a crafted one must not take forever.
 DEEPEST = 400
 # Records times trees; beyond, trees at even distances are read.
@@ -139,16 +140,10 @@ class Seen:
         The records.
     unit : array of float, shape (d,)
         Distance of the points of each column's grid: numbers closer than that are one.
-    grid : array of int
-        The points of all columns at which records lie, sorted; the column stands in the upper bits.
-    at : array of int, shape (n, d)
-        The position in ``grid`` of each value.
     """
 
     matrix: NDArray[np.float64]
     unit: NDArray[np.float64]
-    grid: NDArray[np.int64]
-    at: NDArray[np.int64]
 
     @cached_property
     def spread(self) -> NDArray[np.float64]:
@@ -163,10 +158,8 @@ class Seen:
     def of(cls, matrix: NDArray[np.float64], *, single: bool, strict: bool) -> "Seen":
         matrix = _rounded(matrix, single=single)
         unit = _largest(matrix) * (ROUNDED if strict else EXACT)
-        points = np.nan_to_num(np.round(np.nan_to_num(matrix / unit))).astype(np.int64)
-        points += (np.arange(matrix.shape[1], dtype=np.int64) << BITS) + OFFSET
-        grid, at = np.unique(points, return_inverse=True)
-        return cls(matrix=matrix, unit=unit, grid=grid, at=at.reshape(matrix.shape))
+        # Column by column in memory: records of a node are asked for the same one.
+        return cls(matrix=np.asfortranarray(matrix), unit=unit)
 
 
 def _rounded(matrix: NDArray[np.float64], *, single: bool) -> NDArray[np.float64]:
@@ -242,23 +235,28 @@ class Distances:
         self._least, self._sum = np.full(n, FAR), np.zeros(n)
         self._met = np.zeros(n, dtype=np.int64)
 
-    def add(self, level: "Level", spread: NDArray[np.float64]) -> None:
+    def add(
+        self, level: "Level", ordered: "Ordered", spread: NDArray[np.float64]
+    ) -> None:
         """Add the nodes of one depth."""
         apart = np.abs(level.x - level.t) / spread[level.feature]
-        known = np.isfinite(apart)
-        rows, log = level.rows[known], np.log(apart[known] + CLOSE)
+        rows, known = level.rows, np.isfinite(apart)
+        if not known.all():
+            rows, apart = rows[known], apart[known]
+        log = np.log(apart + CLOSE)
         self._least[rows] = np.minimum(self._least[rows], log)
         self._sum[rows] += log
         self._met[rows] += 1
-        low, high = np.full(level.nodes, -np.inf), np.full(level.nodes, np.inf)
-        below, above = known & level.left, known & ~level.left
-        np.maximum.at(low, level.node[below], level.x[below])
-        np.minimum.at(high, level.node[above], level.x[above])
-        a, b = low[level.node], high[level.node]
-        beside = ((level.x == a) | (level.x == b)) & np.isfinite(a) & np.isfinite(b)
-        a, b, t = a[beside], b[beside], level.t[beside]
-        self.times[level.rows[beside]] += 1
-        self.off[level.rows[beside]] += np.abs((t - a) / (b - a) - 0.5)
+        # The last value below a threshold and the first above it, where there are both.
+        below, above = ordered.sides()
+        a, b = (level.x[ordered.record(k)] for k in (below, above))
+        t = level.t[ordered.record(below)]
+        off = np.abs((t - a) / (b - a) - 0.5)
+        for side in (below, above):
+            count = ordered.counts[side]
+            beside = level.rows[ordered.records(side)]
+            self.times[beside] += 1
+            self.off[beside] += np.repeat(off, count)
 
     def next_tree(self) -> None:
         """Sum up the tree that was walked, and begin with another one."""
@@ -314,11 +312,11 @@ def _walk(
             x=x,
             t=t,
             left=goes_left & np.isfinite(x) & np.isfinite(t),
-            nodes=len(tree.left),
         )
+        ordered = level.ordered(seen)
         if distances is not None:
-            distances.add(level, spread)
-        gain, gap = level.pairs(seen)
+            distances.add(level, ordered, spread)
+        gain, gap = ordered.pairs(level, seen)
         gains[rows] += gain
         gaps[rows] += gap
         here = np.where(goes_left, tree.left[here], tree.right[here])
@@ -338,53 +336,102 @@ class Level:
     x: NDArray[np.float64]
     t: NDArray[np.float64]
     left: NDArray[np.bool_]
-    nodes: int
 
-    def pairs(self, seen: Seen) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def ordered(self, seen: Seen) -> "Ordered":
+        """Return the records in the order of their nodes, sides and values."""
+        known = np.flatnonzero(np.isfinite(self.x) & np.isfinite(self.t))
+        node = self.node[known]
+        key = 2 * node + ~self.left[known]
+        key <<= BITS
+        point = np.round(self.x[known] / seen.unit[self.feature[known]])
+        key += point.astype(np.int64) + OFFSET
+        order = np.argsort(key)
+        key = key[order]
+        first = np.ones(len(key), dtype=bool)
+        np.not_equal(key[1:], key[:-1], out=first[1:])
+        starts = np.flatnonzero(first)
+        return Ordered(
+            order=known[order],
+            starts=starts,
+            counts=np.diff(starts, append=len(key)),
+            keys=key[starts],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ordered:
+    """The records of one depth by node, side of the threshold and value; a group shares all three.
+
+    Parameters
+    ----------
+    order : array of int
+        Positions in the level.
+    starts, counts : array of int, shape (g,)
+        Where each group begins in ``order``, and its records.
+    keys : array of int, shape (g,)
+        Node, side and point on the grid of each group.
+    """
+
+    order: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    keys: NDArray[np.int64]
+
+    def record(self, groups: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return one record of each group."""
+        return self.order[self.starts[groups]]
+
+    def records(self, groups: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return all records of some groups, one group after the other."""
+        return self.order[_ranges(self.starts[groups], self.counts[groups])]
+
+    def sides(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the last group below the threshold and the first above it, of every node that has both."""
+        half = self.keys >> BITS
+        below = np.flatnonzero((half[:-1] & 1 == 0) & (half[1:] == half[:-1] + 1))
+        return below, below + 1
+
+    def pairs(
+        self, level: Level, seen: Seen
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Return what each record gains as one of a pair, and whether it lies between one.
 
         A gain is divided by the records that share the value, and by the number of pairs that fit the same threshold.
         """
-        left = np.flatnonzero(self.left)
-        feature = self.feature[left]
-        mirrored = (2 * self.t[left] - self.x[left]) / seen.unit[feature]
-        # A threshold far outside the column has no partner in it; the bound keeps it inside the bits of its column.
+        gains, gaps = np.zeros(len(level.rows)), np.zeros(len(level.rows), dtype=bool)
+        first = np.flatnonzero(self.keys & SIDE == 0)
+        record = self.record(first)
+        feature = level.feature[record]
+        mirrored = (2 * level.t[record] - level.x[record]) / seen.unit[feature]
+        # A threshold far outside the column has no partner in it; the bound keeps it inside the bits of its node.
         mirrored = np.round(mirrored.clip(-FARTHEST, FARTHEST)).astype(np.int64)
-        partner = (feature << BITS) + OFFSET + mirrored
-        at = np.searchsorted(seen.grid, partner - 1).clip(0, len(seen.grid) - 1)
-        own = seen.at[self.rows[left], feature]
-        # Few records have a partner in the whole column. Whether it is in the same node is asked for those alone.
-        hit = np.flatnonzero((np.abs(seen.grid[at] - partner) <= 1) & (at > own))
-        gains, gaps = np.zeros(len(self.rows)), np.zeros(len(self.rows), dtype=bool)
-        if not len(hit):
+        half = (self.keys[first] >> BITS) + 1
+        partner = (half << BITS) + (mirrored + OFFSET)
+        second = np.searchsorted(self.keys, partner - 1)
+        second = np.minimum(second, len(self.keys) - 1)
+        # The grid's rounding may move both by half a point.
+        is_pair = np.abs(self.keys[second] - partner) <= 1
+        first, second, half = first[is_pair], second[is_pair], half[is_pair]
+        if not len(first):
             return gains, gaps
-        size = np.int64(len(seen.grid))
-        base = self.node[left[hit]] * size
-        firsts, inverse = np.unique(base + own[hit], return_inverse=True)
-        seconds = np.empty_like(firsts)
-        seconds[inverse] = base + at[hit]
-        keys = self.node * size + seen.at[self.rows, self.feature]
-        wanted = np.unique(np.concatenate([firsts, seconds]))
-        place = np.searchsorted(wanted, keys).clip(0, len(wanted) - 1)
-        there = np.flatnonzero((wanted[place] == keys) & np.isfinite(self.x))
-        counts = np.bincount(place[there], minlength=len(wanted))
-        first = np.asarray(np.searchsorted(wanted, firsts))
-        second = np.asarray(np.searchsorted(wanted, seconds))
-        pair = (counts[first] > 0) & (counts[second] > 0)
-        first, second = first[pair], second[pair]
-        node = wanted[first] // size
-        pairs = np.bincount(node, minlength=self.nodes)
-        gain = np.zeros(len(wanted))
+        _, node, pairs = np.unique(half, return_inverse=True, return_counts=True)
         for side in (first, second):
-            gain[side] = 1 / (counts[side] * pairs[node])
-        gains[there] = gain[place[there]]
+            count = self.counts[side]
+            gain = 1 / (count * pairs[node])
+            gains[self.records(side)] = np.repeat(gain, count)
         # Sorted by node and value, the last pair of a node is its narrowest.
-        low = np.full(self.nodes, size, dtype=np.int64)
-        high = np.full(self.nodes, -1, dtype=np.int64)
-        low[node], high[node] = wanted[first] % size, wanted[second] % size
-        position = keys - self.node * size
-        gaps = (position > low[self.node]) & (position < high[self.node])
+        last = np.flatnonzero(np.diff(half, append=-1))
+        start = self.starts[first[last]] + self.counts[first[last]]
+        between = self.starts[second[last]] - start
+        gaps[self.order[_ranges(start, between)]] = True
         return gains, gaps
+
+
+def _ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers of several ranges, one range after the other."""
+    ends = np.cumsum(counts)
+    within = np.arange(ends[-1] if len(ends) else 0)
+    return within + np.repeat(starts - ends + counts, counts)
 
 
 def _leaves(
