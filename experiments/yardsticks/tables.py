@@ -40,6 +40,16 @@ def read(name: str, folder: Path) -> pd.DataFrame:
         frame = frame[frame.ap_hi.between(50, 250) & frame.ap_lo.between(30, 200)]
         frame["age"] = frame["age"] // 365
         return frame.rename(columns={"cardio": TARGET})
+    if name == "adult":
+        frame = pd.read_csv(folder / "adult/adult.csv.gz").drop(columns="fnlwgt")
+        frame[TARGET] = frame.pop("income").str.contains(">").astype(int)
+        return frame
+    if name == "diabetes":
+        frame = pd.read_csv(folder / "diabetes_130us/diabetic_data.csv.gz", keep_default_na=False, na_values="?")  # fmt: skip
+        frame = frame.drop_duplicates("patient_nbr")  # one row per person
+        keep = ["race", "gender", "age", "admission_type_id", "time_in_hospital", "num_lab_procedures", "num_procedures", "num_medications", "number_outpatient", "number_emergency", "number_inpatient", "number_diagnoses", "insulin", "change", "diabetesMed", "A1Cresult"]  # fmt: skip
+        # Back in the hospital at any time, because few are back within 30 days.
+        return frame[keep].assign(**{TARGET: (frame.readmitted != "NO").astype(int)})
     frame = pd.read_csv(folder / "framingham/framingham.csv.gz")
     frame = frame[frame.PERIOD == 1]  # one row per person
     keep = ["SEX", "TOTCHOL", "AGE", "SYSBP", "DIABP", "CURSMOKE", "CIGPDAY", "BMI", "DIABETES", "BPMEDS", "HEARTRTE", "GLUCOSE", "educ", "PREVHYP", "CVD"]  # fmt: skip

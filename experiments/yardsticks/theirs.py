@@ -54,7 +54,9 @@ def make(path: str) -> None:
     table = released(
         pl.scan_parquet(path + ".parquet"), keys, algorithm, float(job["rho"])
     )
-    rows = table.synthesize(rows=len(cells))
+    # Not "round", the default: mbi 1.1 then draws by each row's place among the rows with the same parents, which are in the order of earlier columns. That ties columns together that the model holds
+    # to be independent (MST on COMPAS at rho 1.5: a pair of columns lies .579 from the records, where independence lies .126, and "sample" .154).
+    rows = table.synthesize(rows=len(cells), method="sample")
     seconds = cpu_seconds() - started
     made = np.stack([rows[name].fill_null(-1).to_numpy() for name in names], axis=1)
     np.savez_compressed(

@@ -1,7 +1,6 @@
 """The parts of the reader, against naive versions of themselves, and records in every disguise."""
 
 import base64
-import gc
 import io
 import json
 from collections import Counter
@@ -28,9 +27,8 @@ from reticent.attack import (
     Reader,
     SealedTags,
     count_file,
+    search_file,
 )
-from reticent.attack.reader import _attack as reader
-from reticent.attack.reader._attack import evidence_of
 from reticent.attack.reader._cells import log_ratio, p_value
 from reticent.attack.reader._columns import (
     HALF,
@@ -143,7 +141,7 @@ def test_missing_values_and_classes_belong_to_a_row(seed):
     tags = np.arange(2 * N) < N
     both = score(beside(rows, Contents(arrays=tuple(kept)), target), tags, seed)
     assert both.auc > 0.9
-    found = count_file(both.file, tags).rows
+    found = count_file(both.file, search_file(both.file), tags).rows
     alike = Counter(map(repr, np.column_stack([rows, target]).tolist()))
     stored = set(map(repr, np.column_stack([rows, target])[:N].tolist()))
     expected = sum(repr(row) in stored for row in np.column_stack([rows, target])[N:].tolist())  # fmt: skip
@@ -213,7 +211,7 @@ def test_a_bag_is_known_from_pairs_leaves_and_gaps(seed):
     # continuous table, and a gap never a member of a tree without bags.
     table = people("continuous", 300, stream(seed, "bag"))
     product = trained(DecisionTreeClassifier(random_state=0), table.take(np.arange(300)))  # fmt: skip
-    (trees,) = evidence_of(open_file(product, table), smallest_group=20).trees
+    (trees,) = search_file(open_file(product, table), smallest_group=20).trees
     largest, gap, room = trees.inputs[:, 1], trees.inputs[:, 2], trees.inputs[:, 4]
     tags = np.arange(600) < 300
     assert (largest[tags] > 0).mean() > 5 * (largest[~tags] > 0).mean()
@@ -230,7 +228,7 @@ def test_a_bag_is_known_from_pairs_leaves_and_gaps(seed):
 def test_leaves_of_one_record_are_targets(model, share, seed):
     table = people("continuous", N, stream(seed, "targets"), quantity=True)
     result = judged(model, table, seed)
-    found = count_file(result.file, result.tags).trees
+    found = count_file(result.file, search_file(result.file), result.tags).trees
     assert found is not None
     assert found.members >= share * N
     assert found.nonmembers == 0
@@ -301,8 +299,8 @@ def test_cells_do_not_depend_on_the_order_of_the_records(seed):
         product, replace(table, features=table.features[["age", "income"]])
     )
     order = rng.permutation(len(file))
-    cells = evidence_of(file, smallest_group=20).cells
-    moved = evidence_of(file.take(order), smallest_group=20).cells
+    cells = search_file(file, smallest_group=20).cells
+    moved = search_file(file.take(order), smallest_group=20).cells
     assert len(cells) == len(moved) > 0
     for one, other in zip(cells, moved, strict=True):
         assert (one.kind, one.place, one.stage) == (other.kind, other.place, other.stage)  # fmt: skip
@@ -337,7 +335,7 @@ def test_permuted_tags_are_not_found(seed):
     table = people("continuous", 100, stream(seed, "permuted"))
     product = trained(scaled_quantiles(), table.take(np.arange(100)))
     file = open_file(product, table)
-    evidence = evidence_of(file, smallest_group=20)
+    evidence = search_file(file, smallest_group=20)
     assert len(evidence.cells) > 5
     rng, alarms, runs = stream(seed, "permutations"), 0, 300
     for _ in range(runs):
@@ -381,7 +379,7 @@ def test_people_with_many_records_are_judged_as_people(seed):
     )
     assert score(file, tags, seed).auc > 0.99
     assert (
-        count_file(file, tags).rare_values == 0
+        count_file(file, search_file(file), tags).rare_values == 0
     )  # rows say more, so values are not looked for
 
 
@@ -405,7 +403,7 @@ def test_counts_say_what_is_in_the_file(seed):
     )
     file = replace(beside(rows, contents, np.zeros(2 * N)), words=(towns,))
     tags = np.arange(2 * N) < N
-    counts = count_file(file, tags)
+    counts = count_file(file, search_file(file), tags)
     assert counts.rows is None
     assert counts.trees is None
     assert counts.values is not None
@@ -417,18 +415,19 @@ def test_counts_say_what_is_in_the_file(seed):
     assert counts.records_per_parameter == pytest.approx(N / 54)
     assert counts.unread == ("f:x{}: it is damaged",)
     assert counts.size == 999
-    assert count_file(replace(file, contents=Contents()), tags).records_per_parameter == np.inf  # fmt: skip
+    empty = replace(file, contents=Contents())
+    assert count_file(empty, search_file(empty), tags).records_per_parameter == np.inf  # fmt: skip
     with pytest.raises(InvalidInput, match="tags for 300 records"):
-        count_file(file, tags[:3])
+        count_file(file, search_file(file), tags[:3])
 
 
 def test_coincidences_are_not_counted(seed):
     rows = stream(seed, "coarse").integers(0, 3, size=(2 * N, 2)).astype(float)
     kept = NamedArray(path="weights", values=rows[[*range(20), *range(N, N + 20)]])
     file = beside(rows, Contents(arrays=(kept,)), np.zeros(2 * N))
-    cells = evidence_of(file, smallest_group=20).cells
+    cells = search_file(file, smallest_group=20).cells
     assert any(cell.kind == "rows" and cell.found.sum() > N for cell in cells)
-    assert count_file(file, np.arange(2 * N) < N).rows is None
+    assert count_file(file, search_file(file), np.arange(2 * N) < N).rows is None
 
 
 def test_values_that_many_share_are_nobodys(seed):
@@ -436,8 +435,8 @@ def test_values_that_many_share_are_nobodys(seed):
     ages = rng.integers(20, 24, size=(2 * N, 1)).astype(float)
     kept = NamedArray(path="ages", values=np.array([20.0, 21.0, 22.0]))
     file = beside(ages, Contents(arrays=(kept,)), np.zeros(2 * N))
-    assert not evidence_of(file, smallest_group=20).cells
-    assert evidence_of(file, smallest_group=2 * N).cells
+    assert not search_file(file, smallest_group=20).cells
+    assert search_file(file, smallest_group=2 * N).cells
 
 
 def test_a_file_beside_other_records_is_refused():
@@ -462,7 +461,7 @@ def test_a_file_beside_other_records_is_refused():
 def test_no_numbers_of_a_stranger_raise(values):  # fmt: skip
     rows = np.random.default_rng(0).normal(size=(30, 3))
     contents = Contents(arrays=tuple(NamedArray(path="a", values=v) for v in (values, values.ravel())))  # fmt: skip
-    evidence_of(beside(rows, contents, np.zeros(30)), smallest_group=20)
+    search_file(beside(rows, contents, np.zeros(30)), smallest_group=20)
 
 
 def test_empty_and_strange_files_say_nothing(seed):
@@ -482,22 +481,32 @@ def test_empty_and_strange_files_say_nothing(seed):
     assert not score(without, tags, seed).scores.any()
 
 
-def test_a_file_is_read_once_while_it_is_there(monkeypatch):
-    """Counts follow the attack on the same file; another file may get the number of one that is gone."""
-    gc.collect()  # files of other tests
+def test_a_search_is_used_again_if_it_asked_the_same_question(monkeypatch):
     rows = np.arange(120.0).reshape(60, 2)
     contents = Contents(arrays=(NamedArray(path="kept", values=rows[:30]),), size=480)
     file = beside(rows, contents, np.zeros(60))
-    first = evidence_of(file, smallest_group=20)
-    assert first.cells
-    assert evidence_of(file, smallest_group=20) is first
-    assert evidence_of(file, smallest_group=5) is not first
-    kept = len(reader._remembered)
-    del file
-    gc.collect()
-    assert len(reader._remembered) == kept - 2
-    monkeypatch.setattr(reader, "MOST_REMEMBERED", first.nbytes - 1)
-    large = beside(rows, contents, np.zeros(60))
-    assert evidence_of(large, smallest_group=20) is not evidence_of(
-        large, smallest_group=20
+    knowledge = Knowledge(tags=SealedTags(np.arange(60) < 30, np.arange(60)))
+    plain = Challenge(
+        probabilities=np.full((60, 2), 0.5), labels=np.zeros(60, dtype=int), file=file
     )
+    asked = []
+
+    def search(file, *, smallest_group):
+        asked.append(smallest_group)
+        return search_file(file, smallest_group=smallest_group)
+
+    monkeypatch.setattr("reticent.attack.reader._attack.search_file", search)
+
+    def scores(challenge):
+        rng = np.random.default_rng(0)
+        return Reader().score(challenge, knowledge=knowledge, rng=rng).values
+
+    fresh = scores(plain)
+    assert fresh.std() > 0
+    assert asked == [20]
+    searched = search_file(file, smallest_group=20)
+    assert (scores(replace(plain, searched=searched)) == fresh).all()
+    assert asked == [20]
+    # One that asked another question is of no use.
+    scores(replace(plain, searched=search_file(file, smallest_group=5)))
+    assert asked == [20, 20]

@@ -8,6 +8,7 @@ from reticent.attack._base import (
     Scores,
     SealedTags,
 )
+from reticent.attack._searched import Searched
 from reticent.attack.blind import BlindBaseline, blind_baseline
 from reticent.attack.boost import Boosting, XGBoosting
 from reticent.attack.combined import CombinedPool
@@ -29,7 +30,13 @@ from reticent.attack.lira import LikelihoodRatio, LikelihoodRatioOffline
 from reticent.attack.outputs import Confidence, Entropy, Gap, Loss, ModifiedEntropy
 from reticent.attack.population import Population
 from reticent.attack.quantile import QuantileRegression
-from reticent.attack.reader import FileCounts, FoundAt, Reader, count_file
+from reticent.attack.reader import (
+    FileCounts,
+    FoundAt,
+    Reader,
+    count_file,
+    search_file,
+)
 from reticent.attack.retraining import (
     Regime,
     Retrained,
@@ -79,6 +86,7 @@ __all__ = [
     "Round",
     "Scores",
     "SealedTags",
+    "Searched",
     "ShadowModels",
     "StructuralSimilarity",
     "XGBoosting",
@@ -89,4 +97,5 @@ __all__ = [
     "most_dissimilar_record",
     "play_round",
     "score_targets",
+    "search_file",
 ]

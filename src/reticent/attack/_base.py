@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from reticent.attack._searched import Searched
 from reticent.errors import InvalidInput, InvalidPredictions
 from reticent.product import Internals, OpenedFile
 
@@ -60,6 +61,8 @@ class Challenge:
         Losses, gradients and activations at the records, for attackers who can open the product.
     file : OpenedFile or None
         The product's file laid beside the records, for attackers who hold it.
+    searched : Searched or None
+        What was found of the records in that file, if it was searched before.
     """
 
     probabilities: NDArray[np.float64]
@@ -67,6 +70,7 @@ class Challenge:
     features: NDArray[np.float64] | None = None
     internals: Internals | None = None
     file: OpenedFile | None = None
+    searched: Searched | None = None
 
     def __post_init__(self) -> None:
         p, y = self.probabilities, self.labels
@@ -114,6 +118,7 @@ class Challenge:
         """Bytes that a copy of it takes, without the internals of the product."""
         size = self.probabilities.nbytes + self.labels.nbytes
         size += 0 if self.file is None else self.file.nbytes
+        size += 0 if self.searched is None else self.searched.nbytes
         return size + (0 if self.features is None else self.features.nbytes)
 
     def take(self, rows: NDArray[np.int64]) -> "Challenge":

@@ -5,8 +5,15 @@ from pathlib import Path
 
 import numpy as np
 
-from reticent.attack import Challenge, Knowledge, Reader
-from reticent.attack.reader import FileCounts, count_file
+from reticent.attack import (
+    Challenge,
+    FileCounts,
+    Knowledge,
+    Reader,
+    Searched,
+    count_file,
+    search_file,
+)
 from reticent.attack.regression import RegressionChallenge
 from reticent.audits import Sides
 from reticent.data import Split, Table
@@ -134,17 +141,18 @@ def _clean(product: Product, split: Split, *, seed: int) -> CleanResult:
     tags = np.repeat([True, False], [len(members), len(others)])
     sides = Sides(tags, both.units)
     before, after = (open_file(p, both) for p in (product, cleaned.product))
+    found_before, found_after = search_file(before), search_file(after)
     return CleanResult(
         cleaned=cleaned,
         nonmembers=answer_change(product, cleaned.product, others.features),
-        before=_read(before, sides, seed),
-        after=_read(after, sides, seed),
-        counts_before=count_file(before, tags),
-        counts_after=count_file(after, tags),
+        before=_read(before, found_before, sides, seed),
+        after=_read(after, found_after, sides, seed),
+        counts_before=count_file(before, found_before, tags),
+        counts_after=count_file(after, found_after, tags),
     )
 
 
-def _read(file: OpenedFile, sides: Sides, seed: int) -> Estimate:
+def _read(file: OpenedFile, searched: Searched, sides: Sides, seed: int) -> Estimate:
     """Return the AUC of the reader, which sees the file and no answers."""
     n = len(file)
     challenge: Challenge | RegressionChallenge
@@ -153,10 +161,11 @@ def _read(file: OpenedFile, sides: Sides, seed: int) -> Estimate:
             probabilities=np.full((n, file.classes), 1 / file.classes),
             labels=file.target.astype(np.int64),
             file=file,
+            searched=searched,
         )
     else:
         challenge = RegressionChallenge(
-            predictions=np.zeros(n), targets=file.target, file=file
+            predictions=np.zeros(n), targets=file.target, file=file, searched=searched
         )
     knowledge: Knowledge[Pool] = Knowledge(tags=sides.sealed())
     scores = Reader().score(challenge, knowledge=knowledge, rng=stream(seed, "clean"))

@@ -1,15 +1,30 @@
 """Open the product's file, and that of the control: whoever is given a product holds all of its bytes."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from reticent.attack import Searched, search_file
 from reticent.data import Finding, Severity
 from reticent.errors import OutputRefused
 from reticent.pipeline._ask import Null
 from reticent.pipeline._case import Case, train_seed
 from reticent.product import OpenedFile, Product, as_product, open_file
-from reticent.run import Run
+from reticent.run import Run, content_of
 
 __all__ = ["Files", "open_files"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Laid:
+    """A file laid beside records, and what was found of them in it."""
+
+    file: OpenedFile
+    searched: Searched
+
+    def beside(self, challenge: Any) -> Any:
+        """Return the challenge of an attacker who holds the file, too."""
+        return replace(challenge, file=self.file, searched=self.searched)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,22 +33,22 @@ class Files:
 
     Parameters
     ----------
-    product, unrelated : OpenedFile or None
+    product, unrelated : Laid or None
         The product's file beside all records, and that of the control that cannot know the members beside the records it was asked about;
         None if there is none.
     findings : tuple of Finding
         Why there is none.
     """
 
-    product: OpenedFile | None = None
-    unrelated: OpenedFile | None = None
+    product: Laid | None = None
+    unrelated: Laid | None = None
     findings: tuple[Finding, ...] = ()
 
 
 def open_files(case: Case, product: Product | None, null: Null, run: Run) -> Files:
-    """Lay the file of the product, and that of the control, beside the records in question.
+    """Lay the file of the product, and that of the control, beside the records in question, and look for every record in them.
 
-    What an interrupted run has read is kept.
+    What an interrupted run has read is kept. Both are searched at the same time, and once: the attack and the counts use the same search.
 
     Parameters
     ----------
@@ -54,16 +69,35 @@ def open_files(case: Case, product: Product | None, null: Null, run: Run) -> Fil
             depends=case.content,
         )
         if null.rows is not None:
-            return Files(product=file, unrelated=file.take(null.rows))
-        control = run.keep(
-            "control-file",
-            OpenedFile,
-            lambda: open_file(_control(case, null, run), case.both),
-            depends=case.content,
-        )
-        return Files(product=file, unrelated=control)
+            control = file.take(null.rows)
+        else:
+            control = run.keep(
+                "control-file",
+                OpenedFile,
+                lambda: open_file(_control(case, null, run), case.both),
+                depends=case.content,
+            )
     except OutputRefused as refusal:
         return Files(findings=(_unread(str(refusal).rstrip(".")),))
+    group = case.plan.policy.smallest_group
+    found = run.with_room(file.nbytes + control.nbytes).keep_each(
+        "searching the file",
+        Searched,
+        range(2),
+        _search,
+        shared=((file, control), group),
+        depends=[case.content + content_of("searched", k, group) for k in range(2)],
+    )
+    return Files(
+        product=Laid(file=file, searched=found[0]),
+        unrelated=Laid(file=control, searched=found[1]),
+    )
+
+
+def _search(shared: tuple[Sequence[OpenedFile], int], which: int) -> Searched:
+    """Search one of the files; this is a job for workers."""
+    files, group = shared
+    return search_file(files[which], smallest_group=group)
 
 
 def _product(case: Case, product: Product | None, run: Run) -> Product:

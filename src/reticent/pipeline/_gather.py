@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from reticent.attack import Attack, FoundAt, Need, count_file
+from reticent.attack import Attack, FoundAt, Need, count_file, search_file
 from reticent.audits import Kind, Sides
 from reticent.errors import InvalidInput
 from reticent.evidence import (
@@ -331,7 +331,8 @@ def _file(work: _Work) -> FileEvidence | None:
     if file is None:
         kind = work.plan.kind
         return kind.contents(challenge, work.sides, smallest_group=smallest)
-    counts = count_file(file, work.sides.tags, smallest_group=smallest)
+    searched = challenge.searched or search_file(file, smallest_group=smallest)
+    counts = count_file(file, searched, work.sides.tags)
 
     def at(place: FoundAt | None) -> FoundInFile | None:
         return None if place is None else FoundInFile(**asdict(place))

@@ -32,7 +32,7 @@ from reticent.evidence import (
 from reticent.pipeline._case import Case, train_seed
 from reticent.pipeline._gather import do_all
 from reticent.pipeline._plan import AuditPlan
-from reticent.pipeline._score import PRODUCT, Arena, Trial, with_room
+from reticent.pipeline._score import PRODUCT, Arena, Trial
 from reticent.policy import Policy
 from reticent.pool import balanced_masks
 from reticent.product import Trainer, as_product
@@ -431,7 +431,7 @@ def _on_other_models(
     pool, sides, kind = arena.pool, arena.product.sides, plan.kind
     # Each attack is run once per model, so only the cheap ones can be afforded.
     attacks = kind.quick_attacks
-    played = with_room(run, arena.nbytes).keep_each(
+    played = run.with_room(arena.nbytes).keep_each(
         "attacking other models",
         Targets,
         attacks,
@@ -513,7 +513,7 @@ def _convergence(plan: AuditPlan, arena: Arena, run: Run) -> tuple[Convergence, 
         for models in sorted({*sizes, total})
         for attack in plan.kind.quick_attacks
     ]
-    roomy = with_room(run, arena.nbytes)
+    roomy = run.with_room(arena.nbytes)
     return tuple(
         roomy.effort.workers.map(
             _converge,

@@ -16,15 +16,14 @@ from reticent.pipeline._ask import Null
 from reticent.pipeline._case import Case
 from reticent.pipeline._file import Files
 from reticent.pipeline._plan import AuditPlan
-from reticent.run import Content, Run, Serial, Work, content_of, stream, timetable
+from reticent.run import Content, Run, Work, content_of, stream, timetable
 
-__all__ = ["PRODUCT", "Arena", "Scored", "Trial", "score_all", "with_room"]
+__all__ = ["PRODUCT", "Arena", "Scored", "Trial", "score_all"]
 
 PRODUCT, MEMORISING, UNRELATED = "product", "memorising", "unrelated"
 # Records of either side on which work is timed before a deadline: enough to be above its fixed costs, few enough to be
 # quick.
 TRIAL_RECORDS = 1_000
-GIGABYTE = 1e9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,15 +106,18 @@ class Arena:
         """Return the arena of a case."""
         kind, sides, features = case.kind, case.sides, case.features
         knowledge = Knowledge(tags=sides.sealed(), pool=pool)
-        challenge = replace(
-            kind.challenge(answers, case.both, features), file=files.product
-        )
+        challenge = kind.challenge(answers, case.both, features)
+        if files.product is not None:
+            challenge = files.product.beside(challenge)
         table, null_sides, null_pool = case.both, sides, pool
         if null.rows is not None:
             table, features = table.take(null.rows), features[null.rows]
             # Where the product itself is the control, a random half of the non-members plays the members.
             null_sides = sides.halves(null.rows, rng=run.rng("control/halves"))
             null_pool = None if pool is None else pool.take(null.rows)
+        unrelated = kind.challenge(null.answers, table, features)
+        if files.unrelated is not None:
+            unrelated = files.unrelated.beside(unrelated)
         has = {Need.ANSWERS, Need.RECORDS}
         has |= {Need.INTERNALS} if answers.internals is not None else set()
         has |= {Need.POOL} if pool is not None else set()
@@ -131,9 +133,7 @@ class Arena:
                 sides=sides,
             ),
             UNRELATED: Trial(
-                challenge=replace(
-                    kind.challenge(null.answers, table, features), file=files.unrelated
-                ),
+                challenge=unrelated,
                 knowledge=Knowledge(tags=null_sides.sealed(), pool=null_pool),
                 sides=null_sides,
             ),
@@ -228,7 +228,7 @@ def score_all(plan: AuditPlan, arena: Arena, run: Run) -> Scored:
     attacks, unmet = _chosen(plan, arena.has)
     attacks, late = _in_time(attacks, arena.control, run)
     items = [(which, attack) for attack in attacks for which in arena.trials]
-    attempts = with_room(run, arena.nbytes).keep_each(
+    attempts = run.with_room(arena.nbytes).keep_each(
         "attacking",
         Attempt,
         items,
@@ -286,25 +286,6 @@ def _in_time(
         tuple(attack for attack in attacks if attack.name not in late),
         tuple(AttackSkipped(name=name, why=why) for name, why in late.items()),
     )
-
-
-def with_room(run: Run, size: int) -> Run:
-    """Return a run without processes if copies of what they all need would not fit into memory.
-
-    How work is carried out changes the time, never a digit.
-
-    Parameters
-    ----------
-    run : Run
-        The run.
-    size : int
-        Bytes that every process needs a copy of.
-    """
-    # This process holds the original.
-    copies = 1 + run.effort.workers.count
-    if size * copies <= run.effort.memory * GIGABYTE:
-        return run
-    return replace(run, effort=replace(run.effort, workers=Serial()))
 
 
 def _attempt(

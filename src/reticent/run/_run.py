@@ -1,7 +1,7 @@
 """What every stage of a run needs: seed, store, effort, and whom to tell about progress."""
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,6 +11,7 @@ from reticent.run._content import Content
 from reticent.run._effort import Effort
 from reticent.run._random import seed_for, stream
 from reticent.run._store import Store
+from reticent.run._workers import Serial
 
 __all__ = ["Progress", "Run", "quiet", "silent"]
 
@@ -19,6 +20,7 @@ Shared = TypeVar("Shared")
 Item = TypeVar("Item")
 
 Progress = Callable[[str, int, int], None]
+GIGABYTE = 1e9
 
 
 def silent(stage: str, done: int, total: int) -> None:
@@ -87,6 +89,22 @@ class Run:
     def seed_for(self, name: str) -> int:
         """Return an integer seed of a named stage; see :func:`reticent.run.seed_for`."""
         return seed_for(self.seed, name)
+
+    def with_room(self, size: int) -> "Run":
+        """Return a run without processes if copies of what they all need would not fit into memory.
+
+        How work is carried out changes the time, never a digit.
+
+        Parameters
+        ----------
+        size : int
+            Bytes that every process needs a copy of.
+        """
+        # This process holds the original.
+        copies = 1 + self.effort.workers.count
+        if size * copies <= self.effort.memory * GIGABYTE:
+            return self
+        return replace(self, effort=replace(self.effort, workers=Serial()))
 
     def keep(
         self, name: str, kind: type[T] | Any, make: Callable[[], T], *, depends: Content

@@ -2,5 +2,6 @@
 
 from reticent.attack.reader._attack import Reader
 from reticent.attack.reader._counts import FileCounts, FoundAt, count_file
+from reticent.attack.reader._search import search_file
 
-__all__ = ["FileCounts", "FoundAt", "Reader", "count_file"]
+__all__ = ["FileCounts", "FoundAt", "Reader", "count_file", "search_file"]

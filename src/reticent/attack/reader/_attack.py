@@ -1,6 +1,5 @@
 """The attack of whoever holds the file: look for every record in it."""
 
-import weakref
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -8,26 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent.attack._base import Challenge, Knowledge, Need, Scores, SealedTags
+from reticent.attack._searched import Searched
 from reticent.attack.boost import Boosting, calibrated_log_odds
-from reticent.attack.reader._cells import Cell, best_cells, log_ratio
-from reticent.attack.reader._midpoints import midpoint_cells
-from reticent.attack.reader._rows import row_cells
-from reticent.attack.reader._trees import TreeEvidence, tree_evidence
-from reticent.attack.reader._values import value_cells, word_cells
+from reticent.attack.reader._cells import best_cells, log_ratio
+from reticent.attack.reader._search import search_file
 from reticent.attack.regression._base import RegressionChallenge
 from reticent.errors import InvalidInput
 from reticent.pool import Pool, PredictionPool
-from reticent.product import OpenedFile
 
-__all__ = ["Evidence", "Reader", "evidence_of"]
+__all__ = ["Reader"]
 
 # It learns from single records and eleven numbers, as the other learned attacks do from answers.
 SMALL = Boosting(steps=60, rate=0.08, leaves=8, leaf_share=0.01, leaf_rows=10)
 # Records to learn from; more change nothing that eleven numbers could show.
 MOST_ROWS = 40_000
-# Bytes of what is remembered of one file: an audit attacks a file and then counts what it holds, and looking for every record
-# is half of the time of an audit of a forest. More would count against the memory that an audit may use.
-MOST_REMEMBERED = 50_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,16 +74,18 @@ class Reader:
                 f"the attack {self.name!r} reads the product's file, but there is none; audit a product that can be saved, or leave the "
                 "attack out."
             )
-        evidence = evidence_of(challenge.file, smallest_group=self.smallest_group)
-        return Scores(values=self._odds(evidence, knowledge.tags, rng))
+        searched = challenge.searched
+        if searched is None or searched.smallest_group != self.smallest_group:
+            searched = search_file(challenge.file, smallest_group=self.smallest_group)
+        return Scores(values=self._odds(searched, knowledge.tags, rng))
 
     def _odds(
-        self, evidence: "Evidence", sealed: SealedTags, rng: np.random.Generator
+        self, searched: Searched, sealed: SealedTags, rng: np.random.Generator
     ) -> NDArray[np.float64]:
-        odds = np.zeros(evidence.records)
+        odds = np.zeros(searched.records)
         for learn, tags, judge in sealed.folds(self.folds, rng=rng):
             chosen = best_cells(
-                evidence.cells,
+                searched.cells,
                 learn,
                 tags,
                 most=self.most_cells,
@@ -102,75 +97,10 @@ class Reader:
                         cell.categories[learn], tags, cell.categories[judge]
                     )
             read = {cell.place for cell in chosen if cell.kind == "trees"}
-            for trees in evidence.trees:
+            for trees in searched.trees:
                 if trees.place in read:
                     odds[judge] += _tree_odds(trees.inputs, learn, tags, judge, rng)
         return odds
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evidence:
-    """Everything that a file says about the records beside it.
-
-    Parameters
-    ----------
-    cells : tuple of Cell
-        One per place and stage, those of the trees included.
-    trees : tuple of TreeEvidence
-        One per place with trees.
-    records : int
-        Number of records.
-    """
-
-    cells: tuple[Cell, ...]
-    trees: tuple[TreeEvidence, ...]
-    records: int
-
-    @property
-    def nbytes(self) -> int:
-        """Size of its arrays."""
-        cells = (c.categories.nbytes + c.found.nbytes for c in self.cells)
-        return sum(cells) + sum(entry.inputs.nbytes for entry in self.trees)
-
-
-def evidence_of(file: OpenedFile, *, smallest_group: int) -> Evidence:
-    """Return everything that a file says about the records beside it.
-
-    Parameters
-    ----------
-    file : OpenedFile
-        The file laid beside the records.
-    smallest_group : int
-        A value that as many people share is nobody's own.
-    """
-    key = (id(file), smallest_group)
-    if key in _remembered:
-        return _remembered[key]
-    evidence = _looked_for(file, smallest_group)
-    if evidence.nbytes <= MOST_REMEMBERED:
-        _remembered[key] = evidence
-        # The number of an object is given to another one after its end.
-        weakref.finalize(file, _remembered.pop, key, None)
-    return evidence
-
-
-_remembered: dict[tuple[int, int], Evidence] = {}
-
-
-def _looked_for(file: OpenedFile, smallest_group: int) -> Evidence:
-    # The numbers are a stranger's. What overflows is no record, and needs no warning.
-    with np.errstate(all="ignore"):
-        rows, copies = row_cells(file)
-        values = value_cells(file, smallest_group=smallest_group, without=copies)
-        words = word_cells(file, smallest_group=smallest_group)
-        midpoints = midpoint_cells(file)
-        trees = tree_evidence(file)
-    in_trees = (cell for entry in trees for cell in entry.cells)
-    return Evidence(
-        cells=(*rows, *values, *words, *midpoints, *in_trees),
-        trees=tuple(trees),
-        records=len(file),
-    )
 
 
 def _tree_odds(

@@ -10,13 +10,14 @@ are their own control.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-__all__ = ["Cell", "best_cells", "log_ratio"]
+from reticent.attack._searched import Cell
+
+__all__ = ["best_cells", "log_ratio"]
 
 # Scores are rounded to multiples of this. The ratio of one category differs from fold to fold by chance, and it is low in the folds whose own
 # records would have raised it; unrounded, that costs 0.01 to 0.02 of the AUC of 1,200 records (0.738 for 0.75, 0.489 for 0.5), and rounded 0.003.
@@ -25,35 +26,10 @@ STEP = 0.25
 PRIOR = 0.5
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cell:
-    """What one place of the file says about every record.
-
-    Parameters
-    ----------
-    kind : str
-        What is compared: ``"rows"``, ``"near rows"``, ``"values"``, ``"texts"``, ``"tokens"``, ``"midpoints"`` or ``"trees"``.
-    place : str
-        Where in the file.
-    stage : str
-        As which step of the product sees the records, or which column.
-    categories : array of int, shape (n,)
-        The category of each record, from 0.
-    found : array of bool, shape (n,)
-        Which records count as found at this place.
-    """
-
-    kind: str
-    place: str
-    stage: str
-    categories: NDArray[np.int64]
-    found: NDArray[np.bool_]
-
-
 def log_ratio(
-    categories: NDArray[np.int64],
+    categories: NDArray[np.integer],
     tags: NDArray[np.bool_],
-    asked: NDArray[np.int64],
+    asked: NDArray[np.integer],
 ) -> NDArray[np.float64]:
     """Return the logarithm of how much more often members are in a category than non-members, rounded to a quarter.
 
@@ -79,7 +55,7 @@ def log_ratio(
     return np.asarray(np.round(ratios / STEP)[asked] * STEP)
 
 
-def p_value(categories: NDArray[np.int64], tags: NDArray[np.bool_]) -> float:
+def p_value(categories: NDArray[np.integer], tags: NDArray[np.bool_]) -> float:
     """Return Pearson's p-value of "members and non-members are in the same categories"."""
     inside = np.bincount(categories[tags], minlength=categories.max(initial=0) + 1)
     outside = np.bincount(categories[~tags], minlength=len(inside))

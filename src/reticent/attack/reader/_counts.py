@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.attack.reader._attack import evidence_of
-from reticent.attack.reader._cells import Cell
+from reticent.attack._searched import Cell, Searched
 from reticent.errors import InvalidInput
 from reticent.product import OpenedFile
 
@@ -91,7 +90,7 @@ class FileCounts:
 
 
 def count_file(
-    file: OpenedFile, tags: NDArray[np.bool_], *, smallest_group: int = 20
+    file: OpenedFile, searched: Searched, tags: NDArray[np.bool_]
 ) -> FileCounts:
     """Count what a file shows of members and of non-members.
 
@@ -99,10 +98,10 @@ def count_file(
     ----------
     file : OpenedFile
         The file laid beside the records.
+    searched : Searched
+        What was found of them in it.
     tags : array of bool, shape (n,)
         Whether each record is a member.
-    smallest_group : int
-        A value that as many people share is nobody's own.
 
     Raises
     ------
@@ -113,8 +112,7 @@ def count_file(
         raise InvalidInput(
             f"there are {tags.size} tags for {len(file)} records; pass one per record."
         )
-    evidence = evidence_of(file, smallest_group=smallest_group)
-    cells = evidence.cells
+    cells = searched.cells
 
     def best(*kinds: str) -> FoundAt | None:
         counted = [
@@ -140,7 +138,7 @@ def count_file(
         )
 
     contents = file.contents
-    placed = {trees.place for trees in evidence.trees}
+    placed = {trees.place for trees in searched.trees}
     unplaced = dict.fromkeys(
         tree.place for tree in contents.trees if tree.width and tree.place not in placed
     )
@@ -151,7 +149,7 @@ def count_file(
         values=best("values", "texts", "tokens"),
         trees=best("trees", "midpoints"),
         rare_values=_rare_values(file, cells),
-        smallest_group=smallest_group,
+        smallest_group=searched.smallest_group,
         long_axes=contents.with_axis(int(tags.sum())),
         parameters=contents.parameters,
         size=contents.size,

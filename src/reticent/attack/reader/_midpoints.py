@@ -5,7 +5,7 @@ from collections import defaultdict
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.attack.reader._cells import Cell
+from reticent.attack._searched import Cell
 from reticent.attack.reader._trees import Level, Seen
 from reticent.product import OpenedFile
 
@@ -58,13 +58,13 @@ def midpoint_cells(file: OpenedFile) -> list[Cell]:
                     gains, gaps = np.maximum(gains, gain), gaps + gap
             if gains.any():
                 found = gains >= LEAST_GAIN
-                lies_between = np.minimum(gaps, 3).astype(np.int64)
+                lies_between = np.minimum(gaps, 3).astype(np.uint8)
                 cells.append(
                     Cell(
                         kind="midpoints",
                         place=place,
                         stage=stage.name,
-                        categories=4 * found.astype(np.int64) + lies_between,
+                        categories=4 * found.astype(np.uint8) + lies_between,
                         found=found,
                     )
                 )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import pairwise_distances_argmin_min
 
-from reticent.attack.reader._cells import Cell
+from reticent.attack._searched import Cell
 from reticent.attack.reader._columns import (
     SINGLE,
     Columns,
@@ -94,7 +94,7 @@ def row_cells(file: OpenedFile) -> tuple[list[Cell], frozenset[str]]:
         for name, columns in stages:
             found = _found(arrays[:MOST_PARTS], beside, columns)
             if found is not None:
-                categories = np.digitize(found.copies, COPIES).astype(np.int64)
+                categories = np.digitize(found.copies, COPIES).astype(np.uint8)
                 cells.append(
                     Cell(
                         kind="rows",
@@ -362,6 +362,6 @@ def _near(
         kind="near rows",
         place=place,
         stage=name,
-        categories=categories.astype(np.int64),
+        categories=categories.astype(np.uint8),
         found=categories == 0,
     )

@@ -16,11 +16,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.attack.reader._cells import Cell
+from reticent.attack._searched import Cell, TreeEvidence
 from reticent.product import OpenedFile, Stage
 from reticent.product.contents import Tree
 
-__all__ = ["Level", "Seen", "TreeEvidence", "tree_evidence"]
+__all__ = ["Level", "Seen", "tree_evidence"]
 
 # Part of the largest value by which a sum may differ from twice the threshold.
 EXACT = 1e-9
@@ -40,27 +40,6 @@ LEAST_GAIN = 0.999  # of a record that alone has the value beside a threshold
 SAME_TARGET = 1e-7
 # Logarithms of distances, in standard deviations of the column: nothing is nearer than the first, and without a threshold it is the second.
 CLOSE, FAR = 1e-9, 2.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class TreeEvidence:
-    """What the trees at one place say about each record.
-
-    Parameters
-    ----------
-    place : str
-        Where in the file.
-    inputs : array of float, shape (n, 11)
-        Mean and largest gain from pairs, share of trees with a gap, mean and smallest share of a leaf's room, share of leaves that
-        answer the record's own target; mean and spread over trees of the distance to the nearest threshold on the way, mean of the
-        distances to all of them, and how often and how far from the middle thresholds have the record as their neighbour.
-    cells : tuple of Cell
-        The same in bins.
-    """
-
-    place: str
-    inputs: NDArray[np.float64]
-    cells: tuple[Cell, ...]
 
 
 def tree_evidence(file: OpenedFile) -> list[TreeEvidence]:
@@ -117,7 +96,7 @@ def _evidence(
     cells = []
     for column in inputs.T:
         borders = np.unique(np.quantile(column, np.linspace(0, 1, BINS + 1)[1:-1]))
-        categories = np.searchsorted(borders, column, side="right").astype(np.int64)
+        categories = np.searchsorted(borders, column, side="right").astype(np.uint8)
         cells.append(
             Cell(
                 kind="trees",

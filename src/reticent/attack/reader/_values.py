@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.attack.reader._cells import Cell
+from reticent.attack._searched import Cell
 from reticent.attack.reader._columns import (
     Columns,
     coarseness,
@@ -83,7 +83,7 @@ def value_cells(
                         kind="values",
                         place=place,
                         stage=f"{name}, column {j + 1}",
-                        categories=categories.astype(np.int64),
+                        categories=categories.astype(np.uint8),
                         found=categories == FOUND,
                     )
                 )
@@ -142,7 +142,7 @@ def word_cells(file: OpenedFile, *, smallest_group: int) -> list[Cell]:
                         kind="texts",
                         place=place,
                         stage=words.name,
-                        categories=categories.astype(np.int64),
+                        categories=categories.astype(np.uint8),
                         found=categories == FOUND,
                     )
                 )
@@ -177,7 +177,7 @@ def _token_cell(
     place: str, words: Words, tokens: Mapping[int, frozenset[str]], known: set[str]
 ) -> Cell | None:
     """Return which share of each record's rare tokens stands at a place: there are none, none of them, some, most, all."""
-    by_code = np.zeros(len(words.values) + 1, dtype=np.int64)
+    by_code = np.zeros(len(words.values) + 1, dtype=np.uint8)
     for code, inside in tokens.items():
         share = len(inside & known) / len(inside) if inside else -1.0
         by_code[code] = np.searchsorted([0.0, 1e-9, 0.5, 1.0], share, side="right")

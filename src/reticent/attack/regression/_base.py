@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent.attack._base import Knowledge
+from reticent.attack._searched import Searched
 from reticent.errors import InvalidInput, InvalidPredictions
 from reticent.pool import PredictionPool
 from reticent.product import OpenedFile
@@ -31,12 +32,15 @@ class RegressionChallenge:
         values are NaN.
     file : OpenedFile or None
         The product's file laid beside the records, for attackers who hold it.
+    searched : Searched or None
+        What was found of the records in that file, if it was searched before.
     """
 
     predictions: NDArray[np.float64]
     targets: NDArray[np.float64]
     features: NDArray[np.float64] | None = None
     file: OpenedFile | None = None
+    searched: Searched | None = None
 
     def __post_init__(self) -> None:
         f, y = self.predictions, self.targets
@@ -84,6 +88,7 @@ class RegressionChallenge:
         """Bytes that a copy of it takes."""
         size = self.predictions.nbytes + self.targets.nbytes
         size += 0 if self.file is None else self.file.nbytes
+        size += 0 if self.searched is None else self.searched.nbytes
         return size + (0 if self.features is None else self.features.nbytes)
 
     def take(self, rows: NDArray[np.int64]) -> "RegressionChallenge":
