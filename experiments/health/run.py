@@ -150,8 +150,9 @@ def far(rows: pd.DataFrame, test: pd.DataFrame) -> float:
                 for f in (rows, test)
             ]  # fmt: skip
         else:
-            values = test[name].astype("string").fillna("")
-            others = rows[name].astype(test[name].dtype).astype("string").fillna("")
+            # Synthetic rows may lack a value that no real row lacks.
+            kind = np.float64 if pd.api.types.is_numeric_dtype(test[name]) else object
+            values, others = (f[name].astype(kind).astype("string").fillna("") for f in (test, rows))  # fmt: skip
             names = sorted(set(values) | set(others))
             shares = [f.value_counts(normalize=True).reindex(names, fill_value=0.0).to_numpy() for f in (others, values)]  # fmt: skip
         distances.append(float(np.abs(shares[0] - shares[1]).sum() / 2))

@@ -278,7 +278,7 @@ def synthesize(
     advantage : float, optional
         Largest TPR - FPR of any membership attack, in (0, 1).
     method : str
-        ``"tree"`` for small tables, ``"adaptive"`` for more than 10,000 rows, ``"auto"`` to choose by the size; ``"wgan"`` for a generator that
+        ``"tree"`` for small tables or much noise, ``"adaptive"`` for others, ``"auto"`` to choose by both; ``"wgan"`` for a generator that
         is trained against a critic, which keeps less.
     rows : int, optional
         Rows to make; by default about as many as are used, with noise.

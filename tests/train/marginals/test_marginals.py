@@ -1,5 +1,7 @@
 """Soundness of the marginal generator: sensitivities by replay, the law of the noise, and flaws that must be refuted."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -388,3 +390,31 @@ def test_a_target_of_which_one_answer_is_heard_is_said():
     assert any("all answers of 'ill' but one" in each for each in warnings)
     frame["ill"] = np.where(np.arange(len(frame)) < 1_000, "yes", "no")
     assert "all answers" not in str(generator.train(as_table(frame), seed=0).warnings)
+
+
+@pytest.mark.parametrize(
+    ("rows", "epsilon", "method"),
+    [
+        (1_000, 10.0, "tree"),
+        (1_001, 3.0, "tree"),
+        (1_001, 10.0, "adaptive"),
+        (9_999, 3.0, "tree"),
+        (9_999, 10.0, "adaptive"),
+        (10_001, 0.1, "tree"),
+        (10_001, 0.5, "adaptive"),
+    ],
+)
+def test_the_method_follows_from_the_power_of_ten_of_the_rows_and_the_noise(
+    rows, epsilon, method
+):
+    table = as_table(people(stream(0, "people"), rows))
+    terms = Terms(delta=1e-5)
+    recipe = MarginalGenerator().keeping(
+        Target(epsilon=epsilon, delta=1e-5), table, delta=1e-5, relation=terms.relation
+    )
+    assert recipe.method == method
+    assert recipe.guarantee_on(table, terms).epsilon == pytest.approx(epsilon, rel=1e-3)
+    # A recipe whose noise is given chooses alike, and one whose method is named does not choose.
+    auto = replace(recipe, method="auto")
+    assert auto.settled(table).method == auto.budget(table).method == method
+    assert replace(recipe, method="tree").settled(table).method == "tree"

@@ -1,10 +1,11 @@
 """The recipe of a marginal generator, as a trainer whose product is a synthetic table."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
+from reticent.account import Relation, Target
 from reticent.data import Table
 from reticent.errors import InvalidInput
 from reticent.run import Run, stream
@@ -16,7 +17,8 @@ from reticent.train.marginals.private_table import PrivateTable, size_class
 
 __all__ = ["MarginalGenerator"]
 
-# Above so many rows pairs are chosen adaptively, below a tree is better. A power of ten, because only the power of ten of the rows is public.
+# Pairs are chosen adaptively if the power of ten of the rows, over the noise multiplier, is larger; otherwise a tree is better, or as good. With delta 1e-5 that is from an epsilon of about 4 for up to 10,000
+# rows, and from less than 0.5 beyond (docs/experiments/yardsticks.md; chosen on Framingham, Adult and Diabetes).
 LARGE = 10_000
 # Bytes for each record and column while a fit runs: four for its cell, two for its bin, and eight at a time for counting.
 BYTES_PER_CELL = 4 + 2
@@ -29,8 +31,8 @@ class MarginalGenerator(PrivateTable):
     Parameters
     ----------
     method : str
-        ``"tree"``: every column depends on one other, for up to 10,000 rows; ``"adaptive"``: pairs are chosen where the current model is
-        worst; ``"auto"``: by the power of ten of the number of rows.
+        ``"tree"``: every column depends on one other, for few rows or much noise; ``"adaptive"``: pairs are chosen where the current model is
+        worst; ``"auto"``: by the power of ten of the number of rows, and by the noise.
     target : str, optional
         The column that models will predict: pairs with it count four times as much when pairs are chosen.
     noise_multiplier : float
@@ -67,6 +69,22 @@ class MarginalGenerator(PrivateTable):
             )
         super().__post_init__()
 
+    def keeping(
+        self, target: Target, table: Table, *, delta: float, relation: Relation
+    ) -> Self:
+        """Return the recipe with the least noise that meets a target, its method settled; see :meth:`PrivateTable.keeping`."""
+        if self.method != "auto":
+            return super().keeping(target, table, delta=delta, relation=relation)
+        # The method depends on the noise, and the noise, a little, on the method: that of adaptive pairs decides.
+        pairs, tree = (replace(self, method=method) for method in ("adaptive", "tree"))
+        pairs = pairs.keeping(target, table, delta=delta, relation=relation)
+        if self._takes_pairs(table, pairs.noise_multiplier):
+            return pairs
+        return tree.keeping(target, table, delta=delta, relation=relation)
+
+    def _takes_pairs(self, table: Table, noise_multiplier: float) -> bool:
+        return size_class(len(table)) > LARGE * noise_multiplier
+
     def settled(self, table: Table) -> "MarginalGenerator":
         """Return the same recipe with the method that it takes for a table, for other tables of any number of rows."""
         return replace(self, method=self.budget(table).method)
@@ -75,7 +93,7 @@ class MarginalGenerator(PrivateTable):
         """Return the noise of every part for a table; of its records only the power of ten of their number is used."""
         method: Method = "tree"
         if self.method == "adaptive" or (
-            self.method == "auto" and size_class(len(table)) > LARGE
+            self.method == "auto" and self._takes_pairs(table, self.noise_multiplier)
         ):
             method = "adaptive"
         return Budget(
