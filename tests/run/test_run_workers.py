@@ -287,6 +287,17 @@ def test_a_killed_run_leaves_nothing_behind():
     assert not parcels(pid)
 
 
+def test_what_dask_forgot_of_a_worker_that_died_does_not_end_a_finished_run():
+    workers = Cluster("local", count=1)
+    assert list(workers.map(pow, [1, 2], shared=3)) == [3, 9]
+    dask = workers._connect().cluster
+    # As after a worker was replaced twice: Dask watches it leave, and looks its name up.
+    dask.scheduler_info["workers"].clear()
+    workers.close()
+    assert dask.status.name == "closed"
+    assert all(nanny.status.name == "closed" for nanny in dask._created)
+
+
 def run_python(code: str, status: int = 0) -> str:
     finished = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],

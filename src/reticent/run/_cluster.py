@@ -181,9 +181,17 @@ class _Connection:
         with _quiet():
             self.client.close()
             if self.cluster is not None:
-                self.cluster.close()
+                self._close_cluster()
         if self.scratch is not None:
             shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def _close_cluster(self) -> None:
+        try:
+            self.cluster.close()
+        except KeyError:
+            # After all workers have ended, Dask looks up the names of those that it saw leave, and knows no more of one that died before. Nothing is lost by that; without the
+            # mark it would wait for its own end when this process ends.
+            self.cluster.status = type(self.cluster.status).closed
 
 
 @contextlib.contextmanager
