@@ -46,9 +46,11 @@ def one_core() -> Generator[None, None, None]:
 def _few_trees() -> Generator[None, None, None]:
     from reticent.attack import _games, learned, quantile
     from reticent.attack.reader import _attack as reader
+    from reticent.train import judges
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(quantile, "TREES", quantile.TREES // 10)
+        for module in (quantile, judges):
+            patch.setattr(module, "TREES", module.TREES // 10)
         for module, name in ((learned, "SMALL"), (reader, "SMALL"), (_games, "STEPS")):
             booster = getattr(module, name)
             patch.setattr(module, name, replace(booster, steps=booster.steps // 10))
@@ -57,7 +59,7 @@ def _few_trees() -> Generator[None, None, None]:
 
 @pytest.fixture
 def few_trees() -> Generator[None, None, None]:
-    """Attacks that learn with a tenth of their trees, which are most of the time of an audit of a small table.
+    """Attacks and judges that learn with a tenth of their trees, which are most of the time of an audit of a small table.
 
     For tests that ask what an audit says, writes and refuses, not how much its attacks find. Other processes
     keep all of theirs.
