@@ -116,6 +116,7 @@ def claims(kept: dict, done: list[str], bounds: dict) -> dict[str, str]:
         "ratio_low": f"{jitter / noise[0]:,.0f}",
         "ratio_high": f"{jitter / noise[1]:,.0f}",
         "so_far": f"{interval(list(gains), sign='+')} in area under the curve and {interval(list(np.subtract(rates_noisy, rates_none)), sign='+')} in the rate of positives.",
+        "decided": decided(list(gains), list(np.subtract(rates_noisy, rates_none))),
         "ends": ", ".join(f"{100 * model['positives']:.1f}" for model in first_models.values()),
         "spread": f"{100 * spread:.1f}",
         "needed": f"{models_needed(GAINS['positives'], spread)}",
@@ -129,6 +130,20 @@ def claims(kept: dict, done: list[str], bounds: dict) -> dict[str, str]:
         "better": f"{sum(won)} of {len(won)}",
         "loss_so_far": f"Of {len(losses)} trainings of HealthGAN at all levels, the interval of the privacy loss (over people) lies above 0 in {above}, below 0 in {below}, and contains 0 in the others; the mean is {np.mean([loss[1] for loss in losses]):+.3f}, the largest {max(loss[1] for loss in losses):+.3f}.",
     }  # fmt: skip
+
+
+def decided(areas: list[float], rates: list[float]) -> str:
+    """Say what the finished pairs say about gains as large as the thesis's."""
+    if len(areas) < 3:
+        return "That is far too little to find or to exclude an effect."
+    words = []
+    for values, name, gain in ((areas, "area under the curve", GAINS["auc"]), (rates, "the rate of positives", GAINS["positives"])):  # fmt: skip
+        own = np.array(values)
+        half = student.ppf((1 + LEVEL) / 2, len(own) - 1) * own.std(ddof=1) / np.sqrt(len(own))  # fmt: skip
+        low, high = own.mean() - half, own.mean() + half
+        found = "found" if low > 0 else "excluded" if high < gain else "neither found nor excluded"  # fmt: skip
+        words.append(f"a gain of {gain:g} in {name}, the thesis's, is {found}")
+    return f"By these {len(areas)} of {MODELS} pairs, a look on the way to all of them, {' and '.join(words)}."
 
 
 def models(kept: dict, table: str, generator: str, noise: float, steps: int | None = None) -> list[dict]:  # fmt: skip
