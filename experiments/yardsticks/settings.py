@@ -8,7 +8,7 @@ TABLES = {"compas": 5_000, "stroke": 5_000, "law_school": 5_000, "cardio": 20_00
 SEEDS = (0, 1, 2, 3, 4)  # each draws the halves anew, the same for all methods
 EPSILONS = (0.5, 1.0, 3.0, 10.0)
 DELTA = 1e-5  # add/remove one row
-OURS = ("tree", "adaptive")  # `auto` is one of the two: the tree up to 10,000 rows
+OURS = ("tree", "adaptive")  # `auto` is one of the two, by rows and noise
 THEIRS = ("mst", "aim")
 # All pairs of columns, as our methods have them: the default of three columns at a time scores many times as many candidates in each round. One megabyte of cells is 131,072
 # numbers, about the 200,000 that our adaptive pairs may use; the default of 80 takes minutes for each round. Rounds (16 for each column, ended early by the budget) and the 1,000 iterations of a fit are

@@ -507,6 +507,16 @@ def test_a_search_is_used_again_if_it_asked_the_same_question(monkeypatch):
     searched = search_file(file, smallest_group=20)
     assert (scores(replace(plain, searched=searched)) == fresh).all()
     assert asked == [20]
+    # Nor are some of the records looked for again: an attack that is timed on a part takes no longer than on the whole.
+    part = replace(plain, searched=searched).take(np.arange(0, 60, 3))
+    assert part.searched is not None
+    assert part.searched.records == len(part) == 20
+    for cell, whole in zip(part.searched.cells, searched.cells, strict=True):
+        assert (cell.categories == whole.categories[::3]).all()
+        assert (cell.found == whole.found[::3]).all()
+    tags = SealedTags(np.arange(20) < 10, np.arange(20))
+    Reader().score(part, knowledge=Knowledge(tags=tags), rng=np.random.default_rng(0))
+    assert asked == [20]
     # One that asked another question is of no use.
     scores(replace(plain, searched=search_file(file, smallest_group=5)))
     assert asked == [20, 20]

@@ -129,6 +129,7 @@ class Challenge:
             features=None if self.features is None else self.features[rows],
             internals=None if self.internals is None else self.internals.take(rows),
             file=None if self.file is None else self.file.take(rows),
+            searched=None if self.searched is None else self.searched.take(rows),
         )
 
     def need_internals(self, attack: str) -> Internals:

@@ -1,6 +1,6 @@
 """What a search of the product's file found of every record: the values that the reader scores and counts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,10 @@ class Cell:
     categories: NDArray[np.uint8]
     found: NDArray[np.bool_]
 
+    def take(self, rows: NDArray[np.int64]) -> "Cell":
+        """Return the same for only some of the records."""
+        return replace(self, categories=self.categories[rows], found=self.found[rows])
+
 
 @dataclass(frozen=True, kw_only=True)
 class TreeEvidence:
@@ -52,6 +56,11 @@ class TreeEvidence:
     place: str
     inputs: NDArray[np.float64]
     cells: tuple[Cell, ...]
+
+    def take(self, rows: NDArray[np.int64]) -> "TreeEvidence":
+        """Return the same for only some of the records."""
+        cells = tuple(cell.take(rows) for cell in self.cells)
+        return replace(self, inputs=self.inputs[rows], cells=cells)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +83,15 @@ class Searched:
     trees: tuple[TreeEvidence, ...]
     records: int
     smallest_group: int
+
+    def take(self, rows: NDArray[np.int64]) -> "Searched":
+        """Return what the search among all records found of some of them."""
+        return replace(
+            self,
+            cells=tuple(cell.take(rows) for cell in self.cells),
+            trees=tuple(entry.take(rows) for entry in self.trees),
+            records=len(rows),
+        )
 
     @property
     def nbytes(self) -> int:

@@ -98,6 +98,7 @@ class RegressionChallenge:
             targets=self.targets[rows],
             features=None if self.features is None else self.features[rows],
             file=None if self.file is None else self.file.take(rows),
+            searched=None if self.searched is None else self.searched.take(rows),
         )
 
 
