@@ -294,3 +294,18 @@ def test_groups_that_cannot_be_accounted_are_refused_in_a_sentence():
         trade_off(Group(mechanism=step, size=2))
     assert trade_off(Group(mechanism=Failure(probability=0.4), size=3)).advantage == 1
     assert trade_off(Composition(parts=((Own(), 2),)), grid=GRID).epsilon(1e-3) > 1
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("noise", [0.5, 1.0])
+@pytest.mark.parametrize("uses", [1, 40])
+def test_the_grid_of_a_composition_is_ample(uses, noise, relation):
+    """Cells grow with the Gaussian noise's loss, and shrink with the number of uses; against the usual grid epsilon moves by less than a ten-thousandth, and up."""
+    parts = ((Gaussian(noise_multiplier=noise, relation=relation), 1), (Laplace(noise_multiplier=60 * noise, relation=relation), uses))  # fmt: skip
+    mechanism = Composition(parts=parts)
+    coarse, fine = (trade_off(mechanism, grid=g) for g in (None, 1e-4))
+    assert coarse.grid > fine.grid
+    off = coarse.epsilon(1e-6) / fine.epsilon(1e-6) - 1
+    assert -1e-9 <= off < 1e-4
+    # The twin: a grid 64 times as coarse is seen.
+    assert trade_off(mechanism, grid=64 * coarse.grid).epsilon(1e-6) / fine.epsilon(1e-6) - 1 > 1e-4  # fmt: skip

@@ -236,6 +236,41 @@ def test_beliefs_are_those_of_the_whole_joint_distribution(seed):
     assert shares == pytest.approx(whole.sum(axis=(0, 1, 2, 4)), abs=2 / 2_000 + 1e-9)
 
 
+@pytest.mark.parametrize("strength", [200.0, 900.0])
+def test_potentials_that_contradict_each_other_end_in_probabilities(strength):
+    """Each of two cliques all but rules out the states that the other one allows: exponentials of 900 alone would be 0 in all cells."""
+    far = np.array([0.0, strength])
+    theta = {
+        (0, 1): np.tile(far[::-1], (2, 1)),
+        (1, 2): np.tile(far[:, None], 2) + np.log([1.0, 3.0]),
+    }
+    model = junction.Junction.of((2, 2, 2), [(0, 1), (1, 2)])
+    beliefs = model.beliefs(theta)
+    first, second = (cells.reshape(2, 2) for cells in beliefs)
+    assert np.isfinite(beliefs).all()
+    assert (first.sum(), second.sum()) == pytest.approx((1.0, 1.0), abs=1e-12)
+    # Both say the same of the column that they share.
+    shared = (first.sum(axis=0), second.sum(axis=1))
+    assert shared[0] == pytest.approx(shared[1], abs=1e-12)
+    if strength < -junction.LEAST:
+        assert shared[0] == pytest.approx([0.5, 0.5], abs=1e-12)
+        assert second.sum(axis=0) == pytest.approx([0.25, 0.75], abs=1e-12)
+
+
+def test_a_factor_measured_twice_counts_by_its_precision():
+    counts = [np.array([300.0, 700.0]), np.array([700.0, 300.0])]
+    model = junction.Junction.of((2,), [])
+
+    def first(variances):
+        measured = [junction.Measured((0,), c, v) for c, v in zip(counts, variances, strict=True)]  # fmt: skip
+        theta = junction.fitted(model, measured, {}, total=1_000.0, rounds=100)
+        return 1_000 * model.marginal(model.beliefs(theta), (0,))[0]
+
+    assert first((100.0, 300.0)) == pytest.approx(400.0, abs=0.1)
+    # The twin: with equal variances it is the plain mean.
+    assert first((100.0, 100.0)) == pytest.approx(500.0, abs=0.1)
+
+
 def test_cells_are_counted_without_making_the_tree(seed):
     rng = stream(seed, "graphs")
     sizes = tuple(int(k) for k in rng.integers(2, 9, 7))

@@ -5,17 +5,24 @@ messages between the cliques of a triangulated graph (Koller & Friedman, 2009, C
 gradient with respect to the marginal (McKenna, Sheldon & Miklau, "Graphical-model based estimation and inference for differential privacy", ICML 2019).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from reticent.train.marginals.sampling import drawn
 
 __all__ = ["Factor", "Junction", "Measured", "cells_of", "fitted"]
 
 Array = NDArray[np.float64]
+Places = NDArray[np.intp]
+# The least logarithm of a cell's potentials, beside 0 for the largest: 1e-109. Two such cells may be multiplied without becoming 0.
+LEAST = -250.0
+TINY = 1e-300  # the least share of a message, by which others are divided
 Factor = tuple[int, ...]  # one or two columns, in ascending order
 
 
@@ -36,8 +43,6 @@ class Junction:
     sizes: tuple[int, ...]
     cliques: tuple[tuple[int, ...], ...]
     parents: tuple[int, ...]
-    # Asked for in every step of a fit.
-    _homes: dict[Factor, int] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, sizes: tuple[int, ...], pairs: Sequence[Factor]) -> "Junction":
@@ -59,47 +64,57 @@ class Junction:
 
     def home(self, factor: Factor) -> int:
         """Return the smallest clique that holds the columns of a factor."""
-        if factor not in self._homes:
-            homes = [k for k, c in enumerate(self.cliques) if set(factor) <= set(c)]
-            smallest = min(homes, key=lambda k: _cells(self.sizes, self.cliques[k]))
-            self._homes[factor] = smallest
-        return self._homes[factor]
+        homes = [k for k, c in enumerate(self.cliques) if set(factor) <= set(c)]
+        return min(homes, key=lambda k: _cells(self.sizes, self.cliques[k]))
 
     def beliefs(self, potentials: Mapping[Factor, Array]) -> list[Array]:
-        """Return the logarithm of each clique's distribution."""
-        logs = [np.zeros([self.sizes[c] for c in clique]) for clique in self.cliques]
+        """Return the probabilities of each clique's cells."""
+        logs = [np.zeros(_cells(self.sizes, clique)) for clique in self.cliques]
         for factor, theta in potentials.items():
             at = self.home(factor)
-            logs[at] += _spread(theta, factor, self.cliques[at])
+            logs[at] += theta.ravel()[_places(self.sizes, self.cliques[at], factor)]
+        return self.calibrated(logs)
+
+    def calibrated(self, logs: Sequence[Array]) -> list[Array]:
+        """Turn the sums of potentials on each clique's cells into probabilities, by a sweep up the tree and one down.
+
+        Probabilities are multiplied, and not their logarithms added: a cell is exponentiated once in a sweep, whatever the number of its neighbours.
+        """
+        # The largest is 1, so that nothing overflows; what is rarer than e^LEAST is never drawn.
+        cells = [np.exp(np.maximum(log - log.max(), LEAST)) for log in logs]
         messages: dict[int, Array] = {}
-        for k in range(len(logs) - 1, 0, -1):
-            parent, common = self.parents[k], self._common(k)
-            messages[k] = _margin(logs[k], self.cliques[k], common)
-            logs[parent] += _spread(messages[k], common, self.cliques[parent])
-        for k in range(1, len(logs)):
-            parent, common = self.parents[k], self._common(k)
-            above = _margin(logs[parent], self.cliques[parent], common)
-            logs[k] += _spread(above - messages[k], common, self.cliques[k])
-        whole = _margin(logs[0], self.cliques[0], ())
-        return [log - whole for log in logs]
+        for k in range(len(cells) - 1, 0, -1):
+            own, above, states = self._separators[k - 1]
+            message = np.bincount(own, cells[k], minlength=states)
+            messages[k] = np.maximum(message / message.max(), TINY)
+            parent = cells[self.parents[k]]
+            parent *= messages[k][above]
+            parent /= parent.max()
+        for k in range(1, len(cells)):
+            own, above, states = self._separators[k - 1]
+            message = np.bincount(above, cells[self.parents[k]], minlength=states)
+            cells[k] *= (message / messages[k])[own]
+        return [shares / shares.sum() for shares in cells]
+
+    @cached_property
+    def _separators(self) -> tuple[tuple[Places, Places, int], ...]:
+        """Of each clique but the first: where its cells, and those of its parent, lie among the states of the columns of both; and how many states these are."""
+        found = []
+        for k, parent in enumerate(self.parents[1:], start=1):
+            both = self._common(k)
+            own, above = (
+                _places(self.sizes, self.cliques[c], both) for c in (k, parent)
+            )
+            found.append((own, above, _cells(self.sizes, both)))
+        return tuple(found)
 
     def marginal(self, beliefs: Sequence[Array], factor: Factor) -> Array:
         """Return the probabilities of a factor's columns."""
-        return self.marginals(beliefs, [factor])[factor]
-
-    def marginals(
-        self, beliefs: Sequence[Array], factors: Iterable[Factor]
-    ) -> dict[Factor, Array]:
-        """Return the probabilities of the columns of each factor; a clique that is home to several is looked at once."""
-        at_home: dict[int, list[Factor]] = {}
-        for factor in factors:
-            at_home.setdefault(self.home(factor), []).append(factor)
-        found = {}
-        for at, inside in at_home.items():
-            shares = np.exp(beliefs[at])
-            for factor in inside:
-                found[factor] = _summed(shares, self.cliques[at], factor)
-        return found
+        at = self.home(factor)
+        places = _places(self.sizes, self.cliques[at], factor)
+        shape = [self.sizes[c] for c in factor]
+        sums = np.bincount(places, beliefs[at], minlength=math.prod(shape))
+        return np.asarray(sums, dtype=np.float64).reshape(shape)
 
     def sample(
         self, beliefs: Sequence[Array], rows: int, rng: np.random.Generator
@@ -111,7 +126,8 @@ class Junction:
             new = tuple(c for c in clique if c not in common)
             axes = [clique.index(c) for c in (*common, *new)]
             states = _cells(self.sizes, new)
-            weights = np.exp(beliefs[k]).transpose(axes).reshape(-1, states)
+            cells = beliefs[k].reshape([self.sizes[c] for c in clique])
+            weights = cells.transpose(axes).reshape(-1, states)
             groups = np.zeros(rows, dtype=np.int64)
             for c in common:
                 groups = groups * self.sizes[c] + bins[:, c]
@@ -167,33 +183,87 @@ def fitted(
     rounds : int
         Steps to take; a step that makes the fit worse is taken back and halved.
     """
-    theta = {
-        m.factor: np.array(start.get(m.factor, np.zeros(m.counts.shape)))
-        for m in measured
-    }
+    goal = _Goal.of(measured)
+    spread = _spreading(tree, goal.factors)
+    gathered = spread.T.tocsr()
+    ends = np.cumsum([_cells(tree.sizes, clique) for clique in tree.cliques])[:-1]
 
-    def errors(potentials: Mapping[Factor, Array]) -> tuple[float, dict[Factor, Array]]:
-        beliefs = tree.beliefs(potentials)
-        shares = tree.marginals(beliefs, potentials)
-        loss, slopes = 0.0, {f: np.zeros_like(t) for f, t in potentials.items()}
-        for m in measured:
-            off = total * shares[m.factor] - m.counts
-            loss += float((off**2 / m.variances).sum()) / 2
-            slopes[m.factor] += total * off / m.variances
-        return loss, slopes
+    def errors(potentials: Array) -> tuple[float, Array]:
+        beliefs = tree.calibrated(np.split(spread @ potentials, ends))
+        off = total * (gathered @ np.concatenate(beliefs)) - goal.counts
+        steep = goal.weights * off
+        return float(steep @ off) / 2, total * steep
 
+    theta = goal.flat(start)
     loss, slopes = errors(theta)
     # The curvature of the loss is at most total^2 over the least variance, times the number of factors that share a clique.
     least = min(float(np.min(m.variances)) for m in measured)
     step = 2.0 * least / total**2
     for _ in range(rounds):
-        moved = {f: t - step * slopes[f] for f, t in theta.items()}
+        moved = theta - step * slopes
         found, steeper = errors(moved)
         if found <= loss:
             theta, loss, slopes, step = moved, found, steeper, 1.5 * step
         else:
             step /= 2
-    return theta
+    return goal.parted(theta)
+
+
+@dataclass(frozen=True)
+class _Goal:
+    """What is known of all factors, one behind the other in flat arrays: counts, and one over their variances."""
+
+    shapes: Mapping[Factor, tuple[int, ...]]
+    counts: Array
+    weights: Array
+
+    @classmethod
+    def of(cls, measured: Sequence[Measured]) -> "_Goal":
+        """Return the goal; a factor that was measured twice has the mean of its counts, weighted by their precision."""
+        sums: dict[Factor, Array] = {}
+        weights: dict[Factor, Array] = {}
+        for m in measured:
+            precision = np.broadcast_to(1.0 / np.asarray(m.variances), m.counts.shape)
+            weights[m.factor] = weights.get(m.factor, 0.0) + precision
+            sums[m.factor] = sums.get(m.factor, 0.0) + precision * m.counts
+        flat = np.concatenate([w.ravel() for w in weights.values()])
+        counts = np.concatenate([s.ravel() for s in sums.values()]) / flat
+        return cls({f: w.shape for f, w in weights.items()}, counts, flat)
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        return tuple(self.shapes)
+
+    def flat(self, potentials: Mapping[Factor, Array]) -> Array:
+        """Return potentials one behind the other; those of a factor that has none yet are 0."""
+        each = (potentials.get(f, np.zeros(shape)) for f, shape in self.shapes.items())
+        return np.concatenate([theta.ravel() for theta in each])
+
+    def parted(self, flat: Array) -> dict[Factor, Array]:
+        """Return the potentials of each factor."""
+        ends = np.cumsum([math.prod(shape) for shape in self.shapes.values()])[:-1]
+        parts = np.split(flat, ends)
+        return {
+            factor: part.reshape(shape)
+            for (factor, shape), part in zip(self.shapes.items(), parts, strict=True)
+        }
+
+
+def _spreading(tree: Junction, factors: Sequence[Factor]) -> csr_array:
+    """Return the matrix of zeros and ones that adds the potentials of all factors up on the cells of all cliques.
+
+    Transposed, it adds cells up to marginals. Sums along the axes of small arrays took most of a fit.
+    """
+    sizes = [_cells(tree.sizes, clique) for clique in tree.cliques]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    rows, columns, width = [], [], 0
+    for factor in factors:
+        at = tree.home(factor)
+        rows.append(np.arange(starts[at], starts[at + 1]))
+        columns.append(width + _places(tree.sizes, tree.cliques[at], factor))
+        width += _cells(tree.sizes, factor)
+    where = np.concatenate(rows), np.concatenate(columns)
+    return csr_array((np.ones(len(where[0])), where), shape=(int(starts[-1]), width))
 
 
 def cells_of(sizes: tuple[int, ...], pairs: Sequence[Factor]) -> int:
@@ -233,21 +303,13 @@ def _cells(sizes: Sequence[int], columns: object) -> int:
     return number
 
 
-def _spread(theta: Array, columns: Factor, clique: tuple[int, ...]) -> Array:
-    """Return a factor in the shape of a clique; columns of both are in ascending order."""
-    shape = [theta.shape[columns.index(c)] if c in columns else 1 for c in clique]
-    return theta.reshape(shape)
-
-
-def _margin(log: Array, clique: tuple[int, ...], columns: Factor) -> Array:
-    axes = tuple(k for k, c in enumerate(clique) if c not in columns)
-    if not axes:
-        return log
-    top = log.max(axis=axes, keepdims=True)
-    sums = np.log(np.exp(log - top).sum(axis=axes, keepdims=True)) + top
-    return np.asarray(sums.squeeze(axis=axes))
-
-
-def _summed(shares: Array, clique: tuple[int, ...], columns: Factor) -> Array:
-    axes = tuple(k for k, c in enumerate(clique) if c not in columns)
-    return np.asarray(shares.sum(axis=axes)) if axes else shares
+def _places(
+    sizes: Sequence[int], clique: tuple[int, ...], columns: tuple[int, ...]
+) -> Places:
+    """Return, for every cell of a clique, its place in the table of some of its columns."""
+    shape = [sizes[c] for c in clique]
+    place = np.zeros([1] * len(clique), dtype=np.intp)
+    for c in columns:
+        along = [-1 if other == c else 1 for other in clique]
+        place = place * sizes[c] + np.arange(sizes[c]).reshape(along)
+    return np.broadcast_to(place, shape).ravel()
