@@ -10,7 +10,10 @@ for library in ("OMP", "OPENBLAS", "MKL"):
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -42,36 +45,50 @@ def one_core() -> Generator[None, None, None]:
         yield
 
 
-@contextmanager
-def _few_trees() -> Generator[None, None, None]:
+# Rooms whose tests ask what an audit says, writes and refuses, not how much its attacks find.
+ABOUT_WORDS = ("cli", "docs", "extension", "pipeline", "report", "test_examples.py", "test_readme.py")  # fmt: skip
+
+
+@cache
+def _learners() -> tuple[tuple[ModuleType, str, Any], ...]:
+    """Return everything that attacks and judges learn with, as it is meant to be."""
     from reticent.attack import _games, learned, quantile
     from reticent.attack.reader import _attack as reader
     from reticent.train import judges
 
+    where = [(quantile, "TREES"), (judges, "TREES"), (learned, "SMALL"), (reader, "SMALL"), (_games, "STEPS")]  # fmt: skip
+    return tuple((module, name, getattr(module, name)) for module, name in where)
+
+
+@contextmanager
+def _trees(divisor: int) -> Generator[None, None, None]:
+    """Let attacks and judges learn with a part of their trees."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (quantile, judges):
-            patch.setattr(module, "TREES", module.TREES // 10)
-        for module, name in ((learned, "SMALL"), (reader, "SMALL"), (_games, "STEPS")):
-            booster = getattr(module, name)
-            patch.setattr(module, name, replace(booster, steps=booster.steps // 10))
+        for module, name, all_of_it in _learners():
+            if isinstance(all_of_it, int):
+                fewer: Any = all_of_it // divisor
+            else:
+                fewer = replace(all_of_it, steps=all_of_it.steps // divisor)
+            patch.setattr(module, name, fewer)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def trees_of_the_room(request: pytest.FixtureRequest) -> Generator[None, None, None]:
+    """A tenth of the trees for tests about words: they are most of the time of an audit of a small table.
+
+    Other processes keep all of theirs; a module that compares with them says ``ALL_TREES = True``.
+    """
+    about_words = set(request.path.relative_to(ROOT).parts) & set(ABOUT_WORDS)
+    keeps_all = getattr(request.module, "ALL_TREES", False)
+    with _trees(10 if about_words and not keeps_all else 1):
         yield
 
 
 @pytest.fixture
 def few_trees() -> Generator[None, None, None]:
-    """Attacks and judges that learn with a tenth of their trees, which are most of the time of an audit of a small table.
-
-    For tests that ask what an audit says, writes and refuses, not how much its attacks find. Other processes
-    keep all of theirs.
-    """
-    with _few_trees():
-        yield
-
-
-@pytest.fixture(scope="module")
-def few_trees_throughout() -> Generator[None, None, None]:
-    """The same for a whole module, the audits included that several of its tests look at."""
-    with _few_trees():
+    """The same for a test of another room."""
+    with _trees(10):
         yield
 
 

@@ -18,7 +18,6 @@ def test_there_are_examples():
     assert {example.stem for example in EXAMPLES} > ELSEWHERE
 
 
-@pytest.mark.usefixtures("few_trees")
 @pytest.mark.parametrize(
     "example",
     [example for example in EXAMPLES if example.stem not in ELSEWHERE],

@@ -22,7 +22,6 @@ from reticent.product import read_provenance as provenance_of
 from reticent.train import parse_trainer
 
 # What is asked here does not depend on how strong the learned attacks are.
-pytestmark = pytest.mark.usefixtures("few_trees_throughout")
 
 N = 300
 AUDIT = ["audit", "people.csv", "--target", "ill", "--rounds", "1", "--workers", "1", "--pool", "0"]  # fmt: skip

@@ -17,7 +17,6 @@ pytest.importorskip("torch", reason="the extra `torch` is not installed")
 from in_process import run
 
 # What is asked here is what is said, written and refused.
-pytestmark = pytest.mark.usefixtures("few_trees_throughout")
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TABLE = ["people.csv", "--target", "ill"]

@@ -13,7 +13,6 @@ import reticent
 from reticent.run import stream
 
 # What is asked here is what is said, written and refused.
-pytestmark = pytest.mark.usefixtures("few_trees_throughout")
 
 N = 120
 QUICK = ("--rounds", "1", "--pool", "0", "--workers", "1")

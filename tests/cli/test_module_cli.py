@@ -15,7 +15,6 @@ from reticent.cli import app
 from reticent.errors import OutputRefused
 
 # What is asked here is what is said, written and refused.
-pytestmark = pytest.mark.usefixtures("few_trees_throughout")
 
 CODE = """
 import torch

@@ -32,7 +32,6 @@ from reticent.product import (
 )
 
 # What is asked here is what is said, written and refused.
-pytestmark = pytest.mark.usefixtures("few_trees_throughout")
 
 TABLE = ["people.csv", "--target", "ill"]
 QUICK = ["--rounds", "1", "--minutes", "0.05", "--workers", "1", "--pool", "0"]

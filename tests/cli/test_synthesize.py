@@ -86,7 +86,7 @@ def test_a_generator_with_a_critic_is_a_method_like_the_others(folder):
 
 
 def test_the_critic_is_released_with_the_table_and_attacked_with_it(
-    folder, monkeypatch, few_trees
+    folder, monkeypatch
 ):
     """Epsilon covers both together, and the audit says so; of a critic that says nothing of the table it says the opposite."""
     recipe = SynthesisPlan.generator
@@ -269,7 +269,7 @@ def test_too_few_rows_are_one_sentence(folder, rows, arguments, words):
     assert words in error
 
 
-def test_a_table_is_judged_by_people_who_were_held_out(folder, few_trees, monkeypatch):  # fmt: skip
+def test_a_table_is_judged_by_people_who_were_held_out(folder, monkeypatch):  # fmt: skip
     """One command from the file to the verdict, whose status is that of the verdict."""
     for room in ("pipeline._held_out", "cli._synthesize"):
         monkeypatch.setattr(f"reticent.{room}.SHADOWS", 4)

@@ -165,7 +165,7 @@ def by_heart(frame):
 """
 
 
-def test_a_critic_is_named_and_asked(folder, few_trees):
+def test_a_critic_is_named_and_asked(folder):
     (folder / "critics.py").write_text(CRITIC)
     done = run(*AUDIT, "--critic", "critics:by_heart", "--json", *QUICK, folder=folder)
     assert done.returncode == 1, done.stderr

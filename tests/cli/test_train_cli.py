@@ -11,7 +11,6 @@ pytest.importorskip("torch", reason="the extra `torch` is not installed")
 from in_process import run
 
 # What is asked here is what is said, written and refused.
-pytestmark = pytest.mark.usefixtures("few_trees_throughout")
 
 FAST = ["--epochs", "3", "--hidden", "8"]
 
@@ -72,8 +71,6 @@ def test_two_rows_of_a_person_are_told(folder):
     assert "a person has up to 2" in made["guarantee"]["caveats"][0]
 
 
-@pytest.mark.usefixtures("few_trees")
-@pytest.mark.usefixtures("few_trees")
 def test_guarantee_and_evidence_stand_side_by_side_in_the_audit(folder):
     trained = run("train", *TABLE, "--epsilon", "4", "--out", "product", folder=folder)
     assert trained.returncode == 0, trained.stderr

@@ -96,7 +96,6 @@ def test_every_page_is_reached_from_an_index():
     assert set(PAGES) - reached == set()
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_the_guide_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = DOCS / "guide.md"

@@ -96,8 +96,6 @@ def test_two_attacks_of_one_name_are_refused(data):
         reticent.audit(Nearest(), *data, attacks=[Margin(name="retraining")], **QUICK)
 
 
-@pytest.mark.usefixtures("few_trees")
-@pytest.mark.usefixtures("few_trees")
 def test_an_attack_that_raises_makes_the_audit_inconclusive_and_does_not_end_it():
     """A depth-one tree leaks nothing: released by a policy that so few records can satisfy, if no attack fails."""
     X, y = make_classification(1200, n_features=6, flip_y=0.2, random_state=0)
@@ -120,7 +118,6 @@ def test_an_attack_that_raises_makes_the_audit_inconclusive_and_does_not_end_it(
     assert "synthetic" in needy.evidence.skipped[0].why
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_an_attack_that_fails_does_not_hide_what_others_found(data):
     dossier = reticent.audit(Nearest(), *data, attacks=[Broken()], **QUICK)
     assert dossier.verdict == Verdict.REFUSE

@@ -44,7 +44,6 @@ def test_a_forest_that_overfits_is_refused():
     assert all(control.behaved for control in dossier.controls)
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_a_logistic_regression_is_released_to_strangers_and_refused_to_insiders(
     tmp_path,
 ):
@@ -68,7 +67,6 @@ def test_a_logistic_regression_is_released_to_strangers_and_refused_to_insiders(
     assert "insider" in strict.reasons[0]
 
 
-@pytest.mark.usefixtures("few_trees")
 @pytest.mark.parametrize("pool", [4, 0])
 def test_without_the_strongest_attacks_there_is_no_release(pool, tmp_path):
     """Every limit is kept with a pool and without it; what the default policy requires was run with it alone."""
@@ -102,7 +100,6 @@ def test_a_small_table_is_inconclusive_and_says_what_it_could_have_seen():
     assert 0.55 < dossier.evidence.smallest_leak < 0.7
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_members_that_differ_without_the_product_are_inconclusive_not_refused():
     """Members from one source, non-members from another; an overfitted forest on top."""
     X, y = made(1200)
@@ -116,7 +113,6 @@ def test_members_that_differ_without_the_product_are_inconclusive_not_refused():
     assert same.verdict == Verdict.REFUSE
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_the_same_seed_gives_the_same_dossier_and_another_seed_another():
     X, y = made(400)
     first, again, other = (
@@ -127,7 +123,6 @@ def test_the_same_seed_gives_the_same_dossier_and_another_seed_another():
     assert first.privacy != other.privacy
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_frames_with_text_and_missing_values_are_prepared():
     X, y = made(600)
     frame = pd.DataFrame(X, columns=list("abcdef"))
@@ -139,14 +134,12 @@ def test_frames_with_text_and_missing_values_are_prepared():
     assert dossier.provenance.classes == ("ill", "well")
 
 
-@pytest.mark.usefixtures("few_trees")
 @pytest.mark.parametrize("estimator", [LinearSVC(), Perceptron()], ids=repr)
 def test_products_with_decision_values_are_audited(estimator):
     dossier = reticent.audit(estimator, *made(300), **QUICK)
     assert any(f.name == "decision_values" for f in dossier.findings)
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_three_classes_and_a_description_instead_of_an_estimator():
     X, y = make_classification(600, n_informative=6, n_classes=3, random_state=0)
     dossier = reticent.audit(
@@ -155,7 +148,6 @@ def test_three_classes_and_a_description_instead_of_an_estimator():
     assert len(dossier.provenance.classes) == 3
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_groups_are_shown_when_large_enough():
     X, y = made(1000)
     groups = np.where(np.arange(1000) < 20, "few", np.where(X[:, 0] > 0, "a", "b"))
@@ -164,7 +156,6 @@ def test_groups_are_shown_when_large_enough():
     assert any(f.name == "small_group" for f in dossier.findings)
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_people_are_counted_not_rows():
     """Four rows a person: parts share no person, statistics count people."""
     X, y = made(300)
@@ -270,7 +261,6 @@ def test_bad_outputs_are_refused():
         reticent.audit_outputs((np.full((30, 2), np.nan), good[1]), good)
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_a_trainer_that_raises_says_so():
     with pytest.raises(TrainerFailed, match=r"LogisticRegression.*raised"):
         reticent.audit(LogisticRegression(C=-1), *made(200), **QUICK)
@@ -283,7 +273,6 @@ def test_a_plan_needs_something_to_audit():
         reticent.audit(LogisticRegression(), *made(200), minutes=0)
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_a_claimed_epsilon_is_refuted_by_what_attacks_show():
     X, y = made(3000, flip=0.5)
     claimed = reticent.audit(
@@ -293,7 +282,6 @@ def test_a_claimed_epsilon_is_refuted_by_what_attacks_show():
     assert any("refutes the claimed 0.5" in reason for reason in claimed.reasons)
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_per_record_risk_names_rows_and_agrees_with_the_score():
     X, y = made(400)
     table = table_from_frame(pd.DataFrame(X).add_prefix("x"), target=y)

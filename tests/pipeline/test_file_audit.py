@@ -17,7 +17,6 @@ from reticent.run import Effort, Run, Store, stream
 from reticent.train import EstimatorTrainer, parse_trainer
 
 # What is asked here does not depend on how strong the learned attacks are.
-pytestmark = pytest.mark.usefixtures("few_trees_throughout")
 
 FALSE_ALARM = 1e-6
 NEIGHBOURS = "sklearn.neighbors.KNeighborsClassifier(n_neighbors=400)"

@@ -14,7 +14,6 @@ from reticent.errors import InvalidInput, InvalidSpec
 from reticent.run import stream
 
 # What is asked here is what is said, written and refused.
-pytestmark = pytest.mark.usefixtures("few_trees_throughout")
 
 QUICK = {"rounds": 1, "pool": 0, "workers": 1}
 N = 160

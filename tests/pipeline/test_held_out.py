@@ -282,7 +282,7 @@ def declared(tmp_path):
 
 
 @pytest.fixture
-def quick(few_trees, monkeypatch):
+def quick(monkeypatch):
     """As few shadow tables and runs again as there can be: what is asked is whether there are any."""
     monkeypatch.setattr("reticent.pipeline._held_out.SHADOWS", 4)
     monkeypatch.setattr("reticent.pipeline._reruns.MOST_RUNS", 20)

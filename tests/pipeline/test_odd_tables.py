@@ -195,7 +195,6 @@ def check(table, folder, minutes):
         assert verdict != "RELEASE"  # so few people prove nothing
 
 
-@pytest.mark.usefixtures("few_trees")
 @settings(
     max_examples=3,
     deadline=None,
@@ -210,7 +209,6 @@ def test_some_odd_tables(table, tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("few_trees")
 @settings(
     max_examples=200,
     deadline=None,

@@ -111,7 +111,6 @@ def test_an_innocent_product_has_no_worst_case():
     assert dossier.evidence.pool.targets[0].auc.low < 0.55
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_time_chooses_the_pool_and_the_repeat_line_names_it(tmp_path):
     X, y = made(300)
     dossier = reticent.audit(LogisticRegression(), X, y, **ONE)
@@ -124,7 +123,6 @@ def test_time_chooses_the_pool_and_the_repeat_line_names_it(tmp_path):
     assert "pool=0)" in none.repeat
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_a_resumed_audit_keeps_the_size_it_chose(tmp_path):
     X, y = made(300)
     table = table_from_frame(pd.DataFrame(X).add_prefix("x"), target=y)
@@ -145,7 +143,6 @@ def test_a_pool_that_does_not_fit_the_memory_is_refused():
         reticent.audit(LogisticRegression(), X, y, pool=64, memory=1e-4, **ONE)
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_a_claim_puts_its_bound_beside_the_vulnerability():
     X, y = made(300)
     dossier = reticent.audit(

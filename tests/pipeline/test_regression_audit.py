@@ -85,7 +85,6 @@ def test_the_report_reads_right_and_the_dossier_survives(forest):
     assert json.loads(dossier.to_json())["kind"] == "regressor"
 
 
-@pytest.mark.usefixtures("few_trees")
 @pytest.mark.slow
 def test_a_ridge_regression_on_many_records_is_released():
     X, y = made(14_000, noise=3.0)
@@ -94,7 +93,6 @@ def test_a_ridge_regression_on_many_records_is_released():
     assert dossier.privacy.low > 0.9
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_networks_are_audited_alike():
     pytest.importorskip("torch")
     X, y = made(500)
@@ -105,7 +103,6 @@ def test_networks_are_audited_alike():
     assert dossier.privacy.high < 1
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_without_a_pool_quantiles_stand_in():
     X, y = made(300)
     dossier = reticent.audit(Ridge(), X, y, pool=0, rounds=1, workers=1)

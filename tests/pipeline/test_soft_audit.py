@@ -16,7 +16,6 @@ from reticent.train.private.budget import guarantee_of
 FALSE_ALARM = 1e-6
 
 
-@pytest.mark.usefixtures("few_trees")
 @pytest.mark.slow
 def test_an_audit_sees_that_soft_labels_leak_less(seed):
     """The strongest attack on each, by models that were trained in the same way.

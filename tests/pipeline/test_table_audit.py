@@ -203,7 +203,7 @@ COUNTS_OF_THINGS = {
 }  # fmt: skip
 
 
-def test_a_collapsed_table_with_rare_values_is_described_without_naming_one(few_trees):
+def test_a_collapsed_table_with_rare_values_is_described_without_naming_one():
     """Three members alone live in a hamlet and one weighs as much as nobody else; the table emits both, and has forgotten the old and a rare town.
 
     The twin of every search is that the values stand in the real table.

@@ -15,7 +15,6 @@ from reticent.product import FittedProduct, Provenance, save_product
 from reticent.report import Access, Dossier, make_keys, policy_digest, render_text, sign
 
 # What is asked here does not depend on how strong the learned attacks are.
-pytestmark = pytest.mark.usefixtures("few_trees_throughout")
 
 
 @pytest.fixture(scope="module")

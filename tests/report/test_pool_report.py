@@ -241,7 +241,6 @@ def test_a_small_group_is_in_no_figure_and_no_table_of_groups(dossier, page):
     )
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_no_record_appears_with_a_pool_and_groups(tmp_path):
     import pandas as pd
 

@@ -19,7 +19,6 @@ from reticent.errors import InvalidInput
 from reticent.report import Dossier, dossier_schema, render_html, render_text
 
 # What is asked here is how results are shown.
-pytestmark = pytest.mark.usefixtures("few_trees_throughout")
 
 PLOTS = [
     "plot-scoreboard",
