@@ -35,7 +35,6 @@ from reticent.train import (
 sys.path.insert(0, str(Path(__file__).parent))
 from mortal import Mortal
 
-
 ALL_TREES = True  # other processes have them, whose digits are compared
 
 
