@@ -308,3 +308,19 @@ def run_python(code: str, status: int = 0) -> str:
     )
     assert finished.returncode == status, finished.stderr
     return finished.stdout
+
+
+@pytest.mark.parametrize("kind", [Serial, lambda: Processes(1), lambda: Processes(2)])
+def test_warm_processes_have_imported_what_jobs_need(kind):
+    """The imports are waiting before the jobs, so whoever takes a job has taken one of them, or the other process has taken both."""
+    workers = kind()
+    try:
+        workers.warm("mailbox")
+        workers.warm("no module of this name")
+        asked = ["mailbox"] * 8 + ["imaplib"] * 8
+        found = list(workers.map(run_jobs.has_imported, asked, shared=None))
+    finally:
+        workers.close()
+    # The twin: a module that nobody asked for is not there, nor is any where nothing is started.
+    assert not any(found[8:])
+    assert any(found[:8]) == (workers.count == 2)

@@ -123,6 +123,9 @@ class Cluster:
                 self.close()
             raise
 
+    def warm(self, module: str) -> None:
+        """Do nothing: workers of a cluster are warm, or import with their first job."""
+
     def close(self) -> None:
         """End the workers that were started here, or leave the cluster."""
         connection, self._connection = self._connection, None

@@ -65,6 +65,15 @@ class Workers(Protocol):
             If the process of one job died repeatedly.
         """
 
+    def warm(self, module: str) -> None:
+        """Let processes start and import a module while this one does something else; nothing waits for them.
+
+        Parameters
+        ----------
+        module : str
+            What the jobs of later calls need.
+        """
+
     def close(self) -> None:
         """End the processes that were started; a later call of ``map`` starts others."""
 
@@ -96,6 +105,9 @@ class Serial:
             with thread_pools().limit(limits=1):
                 result = job(shared, item)
             yield result
+
+    def warm(self, module: str) -> None:
+        """Do nothing, because nothing is started."""
 
     def close(self) -> None:
         """Do nothing, because nothing was started."""
