@@ -32,6 +32,7 @@ def test_the_python_example_is_five_lines_and_prints_what_it_says():
     assert said.getvalue().startswith(shown)
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_the_command_line_example_is_five_lines_and_runs(tmp_path):
     frame = load_breast_cancer(as_frame=True).frame.rename(columns={"target": "ill"})
     frame.to_csv(tmp_path / "people.csv", index=False)

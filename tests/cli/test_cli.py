@@ -51,6 +51,8 @@ def without_licence():
     raise OSError("no licence")
 """
 
+ALL_TREES = True  # some audits are compared with those of another process
+
 
 def command(*arguments):
     return [sys.executable, "-m", "reticent", *map(str, arguments)]
@@ -161,6 +163,7 @@ BAD = {
 }
 
 
+@pytest.mark.usefixtures("few_trees")
 @pytest.mark.parametrize(("changes", "says"), BAD.values(), ids=BAD.keys())
 def test_bad_input_is_one_sentence_and_status_2(folder, changes, says):
     options = {k: v for k, v in {**GOOD, **changes}.items() if v is not None}
@@ -221,6 +224,7 @@ def test_policy_that_ships_can_be_copied_and_used(folder):
     assert (again.returncode, again.stdout) == (0, text)
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_builtin_table_is_refused_and_the_report_can_be_shown_again(tmp_path):
     done = run("audit", *SHORT, "--out", "o", cwd=tmp_path)
     assert done.returncode == 1
@@ -249,6 +253,7 @@ def test_report_without_a_dossier_is_refused(tmp_path):
         assert line.startswith("error: ")
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_json_is_all_there_is_and_obeys_the_schema(folder):
     arguments = ["good.csv", "--target", "outcome", *LOGISTIC, "--seed", "5"]
     done = run("audit", *arguments, *SHORT, "--json", cwd=folder)
@@ -269,6 +274,7 @@ def test_json_is_all_there_is_and_obeys_the_schema(folder):
     assert Dossier.from_json(done.stdout).to_json() == done.stdout
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_risk_of_single_people_is_marked_and_closed_to_others(folder):
     old = folder / "risk.csv"
     old.write_text("an older file, open to all")
@@ -289,6 +295,7 @@ def test_risk_of_single_people_is_marked_and_closed_to_others(folder):
     assert risk["privacy"].between(0, 1).all()
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_product_saved_by_an_audit_is_audited_with_the_same_result(folder):
     arguments = ["audit", "good.csv", "--target", "outcome", *SHORT, "--json"]
     first = json.loads(
@@ -303,6 +310,7 @@ def test_product_saved_by_an_audit_is_audited_with_the_same_result(folder):
     assert again["evidence"]["insider"] is None  # there is no trainer to play it
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_product_made_elsewhere_is_audited_by_part(folder):
     table = frame(200)
     part = np.repeat(["defender", "reserved"], 100)
@@ -404,6 +412,7 @@ def test_interrupted_audit_says_so_and_does_not_look_like_a_verdict(folder):
     assert "run the same command to go on" in line
 
 
+@pytest.mark.usefixtures("few_trees")
 @pytest.mark.slow
 def test_change_of_the_users_code_is_not_answered_from_kept_stages(unfinished):
     with (unfinished / "mine.py").open("a") as module:
@@ -422,6 +431,7 @@ class Slow(Unused):
 """
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_change_of_a_module_that_the_users_code_imports_is_not_answered_from_kept_stages(
     folder,
 ):
@@ -443,6 +453,7 @@ def test_change_of_a_module_that_the_users_code_imports_is_not_answered_from_kep
     assert other["privacy"] == again["privacy"]
 
 
+@pytest.mark.usefixtures("few_trees")
 @pytest.mark.parametrize("damage", ["empty", "cut", "flipped"])
 def test_damaged_stage_is_made_again_with_a_warning(unfinished, damage):
     (kept,) = (unfinished / "o" / ".unfinished").glob("answers*.stage")

@@ -102,3 +102,13 @@ def twice_and_log(shared, item):
 def has_imported(shared, item):
     """Say whether this process has a module, without importing it."""
     return item in sys.modules
+
+
+class OfMailbox:
+    """Becomes a function of a module that is imported where it arrives."""
+
+    def __call__(self):
+        raise AssertionError("nobody calls it")
+
+    def __reduce__(self):
+        return __import__, ("mailbox",)

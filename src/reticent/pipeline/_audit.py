@@ -101,7 +101,7 @@ def run_audit(
         Parts; by default the table's own, or a random split by unit.
     """
     run = run or Run()
-    run.effort.workers.warm(__name__)
+    run.effort.workers.warm(run_audit)
     case = Case.of(table, plan, split, run)
     about_data, blind = look_at_data(case, run)
     findings = [*about_data, *what_is_not_kept(case, run)]

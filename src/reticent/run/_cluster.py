@@ -123,7 +123,7 @@ class Cluster:
                 self.close()
             raise
 
-    def warm(self, module: str) -> None:
+    def warm(self, function: Callable[..., Any]) -> None:
         """Do nothing: workers of a cluster are warm, or import with their first job."""
 
     def close(self) -> None:

@@ -1,7 +1,6 @@
 """Several processes on this machine, kept warm between calls."""
 
 import contextlib
-import importlib
 import io
 import mmap
 import os
@@ -111,11 +110,12 @@ class Processes:
             hands = _Executor(self, path)
             yield from _quietly(in_order(hands, items, ahead=AHEAD * self.count))
 
-    def warm(self, module: str) -> None:
-        """Let the processes start and import a module while this one does something else."""
+    def warm(self, function: Callable[..., Any]) -> None:
+        """Let the processes start, and import the module of a function while this one does something else."""
         if self.count > 1 and not INSIDE_WORKER.get():
             for _ in range(self.count):
-                self.executor().submit(_import, list(sys.path), module)
+                # Whoever receives a function imports its module.
+                self.executor().submit(_receive, function)
 
     def close(self) -> None:
         """End the processes."""
@@ -271,7 +271,8 @@ def _open_parcel(path: str) -> Any:
         offset = file.tell()
         # Copy on write: a job that breaks the rule and writes changes its own pages only.
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-    _search(search)
+    # So that the worker finds the user's modules where this process does.
+    sys.path[:] = [*search, *(entry for entry in sys.path if entry not in search)]
     buffers = []
     for size in sizes:
         offset += -offset % ALIGNMENT
@@ -280,16 +281,8 @@ def _open_parcel(path: str) -> Any:
     return pickle.loads(pickled, buffers=buffers)
 
 
-def _search(search: list[str]) -> None:
-    """Find the user's modules in this worker where the process that started it does."""
-    sys.path[:] = [*search, *(entry for entry in sys.path if entry not in search)]
-
-
-def _import(search: list[str], module: str) -> None:
-    """Import a module in a worker; what fails here would fail again, and be told, in the job that needs it."""
-    _search(search)
-    with contextlib.suppress(Exception):
-        importlib.import_module(module)
+def _receive(function: Callable[..., Any]) -> None:
+    """Do nothing with a function."""
 
 
 # In a worker: the path of the parcel that was opened last, and what was in it. A worker is a

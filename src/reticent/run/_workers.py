@@ -65,13 +65,13 @@ class Workers(Protocol):
             If the process of one job died repeatedly.
         """
 
-    def warm(self, module: str) -> None:
-        """Let processes start and import a module while this one does something else; nothing waits for them.
+    def warm(self, function: Callable[..., Any]) -> None:
+        """Let processes start, and import the module of a function while this one does something else; nothing waits for them.
 
         Parameters
         ----------
-        module : str
-            What the jobs of later calls need.
+        function : callable
+            One whose module imports what the jobs of later calls need; it is not called.
         """
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class Serial:
                 result = job(shared, item)
             yield result
 
-    def warm(self, module: str) -> None:
+    def warm(self, function: Callable[..., Any]) -> None:
         """Do nothing, because nothing is started."""
 
     def close(self) -> None:
