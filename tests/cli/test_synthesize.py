@@ -11,7 +11,7 @@ import pytest
 from in_process import run
 
 from reticent import verify
-from reticent.pipeline import SynthesisPlan
+from reticent.pipeline import SynthesisPlan, must_be_writable
 from reticent.product import load_synthetic
 from reticent.report import Dossier
 from reticent.train import load_critic
@@ -185,6 +185,24 @@ def test_what_cannot_work_is_one_sentence(folder, arguments, words):
     assert error.startswith("error: ")
     assert words in error
     assert not (folder / "synthetic.csv").exists()
+
+
+@pytest.mark.parametrize("command", [["synthesize", "people.csv", "--epsilon", "3", "--report"], ["audit", "people.csv", "--out"]], ids=lambda c: c[0])  # fmt: skip
+def test_input_that_is_refused_leaves_no_folder(folder, command):
+    done = run(*command, "some/where", "--target", "nobody", folder=folder)
+    assert done.returncode == 2
+    assert "no column 'nobody'" in done.stderr
+    assert not (folder / "some").exists()
+
+
+def test_a_folder_that_was_there_stays(tmp_path):
+    (tmp_path / "here").mkdir()
+    for folder in (tmp_path / "here", tmp_path / "new" / "deep"):
+        must_be_writable(folder)
+    assert [f.name for f in tmp_path.iterdir()] == ["here"]
+    assert not list((tmp_path / "here").iterdir())
+    must_be_writable(tmp_path / "own", private=True)
+    assert (tmp_path / "own").stat().st_mode & 0o777 == 0o700
 
 
 BAD_COLUMNS = {

@@ -51,20 +51,23 @@ def table_of(
 
 
 def must_be_writable(folder: Path, *, private: bool = False) -> None:
-    """Make a folder, or fail before hours of work and not after.
+    """Write to a folder and remove it again, to fail before hours of work and not after.
+
+    A folder that was not there is gone again, so that none is left behind by input that is refused later. A private one is kept: whoever writes to it relies on it.
 
     Parameters
     ----------
     folder : Path
         The folder.
     private : bool
-        Whether a folder that is made may be entered by its owner alone.
+        Whether the folder is made, for its owner alone.
 
     Raises
     ------
     OutputRefused
         If nothing can be written there.
     """
+    absent = [f for f in (folder, *folder.parents) if not f.exists()]
     try:
         if private:
             open_folder(folder)
@@ -73,6 +76,8 @@ def must_be_writable(folder: Path, *, private: bool = False) -> None:
         probe = folder / ".writable"
         probe.write_text("")
         probe.unlink()
+        for made in absent if not private else ():
+            made.rmdir()
     except OSError as error:
         raise OutputRefused(
             f"the folder {folder} cannot be written ({error.strerror or error}), so the result would be lost; "
