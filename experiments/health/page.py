@@ -11,7 +11,18 @@ from pathlib import Path
 import numpy as np
 from figures import bars
 from scipy.stats import t as student
-from settings import BUDGETS, CURVE, GAINS, LEVELS, MODELS, STEPS, TABLES, models_needed
+from settings import (
+    BUDGETS,
+    CURVE,
+    GAINS,
+    LEVELS,
+    LONGER,
+    MODELS,
+    REPEATED,
+    STEPS,
+    TABLES,
+    models_needed,
+)
 
 from reticent.run import write_text
 
@@ -65,7 +76,9 @@ def main() -> None:
         "curve": curve(kept, done),
         "bounds": bound_table(bounds),
         "epsilons": epsilons(bounds["thesis, initial"]),
-        "finished": finished(kept, done[0]),
+        "finished": "; ".join(f"{finished(kept, table)} on {table}" for table in done),
+        "again": again(kept),
+        "without": without(kept, done),
         "wanted": str(MODELS),
         "steps": str(STEPS),
         "last": str(CURVE[-1]),
@@ -79,7 +92,39 @@ def main() -> None:
 
 def finished(kept: dict, table: str) -> str:
     """Return how many models of each level there are, in words."""
-    return ", ".join(f"{len(models(kept, table, 'healthgan', level))} at level {level:g}" for level in LEVELS)  # fmt: skip
+    counts = [len(models(kept, table, "healthgan", level)) for level in LEVELS]
+    if len(set(counts)) == 1:
+        return f"{counts[0]} at each of {len(LEVELS)} levels"
+    return ", ".join(f"{n} at level {level:g}" for n, level in zip(counts, LEVELS, strict=True))  # fmt: skip
+
+
+def again(kept: dict) -> str:
+    """Say what pairs with other seeds answered to the one question that they were asked."""
+    table, (none, level), numbers = REPEATED
+    names = [[f"{table} healthgan {noise:g} {STEPS} {number}" for noise in (none, level)] for number in numbers]  # fmt: skip
+    gains = [kept[b]["positives"] - kept[a]["positives"] for a, b in names if a in kept and b in kept]  # fmt: skip
+    firsts = [
+        kept[f"{table} healthgan {level:g} {STEPS} {m}"]["positives"]
+        - kept[f"{table} healthgan {none:g} {STEPS} {m}"]["positives"]
+        for m in range(MODELS)
+    ]
+    return f"{len(gains)} of {len(numbers)} pairs with other seeds were then asked that one question, at level {level:g}: {interval(gains, sign='+')}, where the first {MODELS} had {interval(firsts, sign='+')} at this level"
+
+
+def without(kept: dict, done: list[str]) -> str:
+    """Name the tables where no model of HealthGAN made a positive, and what came of one longer training of each."""
+    words = []
+    for table in done:
+        rates = [m["positives"] for level in LEVELS for m in models(kept, table, "healthgan", level)]  # fmt: skip
+        if np.mean(rates) > 0.001:
+            continue
+        later = [
+            f"{100 * m['positives']:.1f} % after {steps:,}"
+            for steps in LONGER
+            for m in models(kept, table, "healthgan", 0.0, steps)[:1]
+        ]
+        words.append(f"on {table}, {len(rates)} models have {100 * np.mean(rates):.2f} % of positives in the mean, at most {100 * max(rates):.1f} % (one longer training without noise: {', '.join(later) or 'not run'})")  # fmt: skip
+    return "; ".join(words)
 
 
 def claims(kept: dict, done: list[str], bounds: dict) -> dict[str, str]:
@@ -143,7 +188,8 @@ def decided(areas: list[float], rates: list[float]) -> str:
         low, high = own.mean() - half, own.mean() + half
         found = "found" if low > 0 else "excluded" if high < gain else "neither found nor excluded"  # fmt: skip
         words.append(f"a gain of {gain:g} in {name}, the thesis's, is {found}")
-    return f"By these {len(areas)} of {MODELS} pairs, a look on the way to all of them, {' and '.join(words)}."
+    look = "" if len(areas) == MODELS else ", a look on the way to all of them"
+    return f"By {len(areas)} of {MODELS} pairs{look}, {' and '.join(words)}."
 
 
 def models(kept: dict, table: str, generator: str, noise: float, steps: int | None = None) -> list[dict]:  # fmt: skip
@@ -268,7 +314,8 @@ def effects(kept: dict, done: list[str]) -> str:
             gains = np.subtract(noisy, none)
             spread, paired = (np.std(v, ddof=1) if len(v) > 1 else None for v in (none, gains))  # fmt: skip
             spreads = " | " if spread is None else f"{spread:.3f} | {paired:.3f}"
-            needed = "" if spread is None or gain is None else str(models_needed(GAINS[gain], spread))  # fmt: skip
+            # Where no model has a positive, there is no spread either.
+            needed = "" if not spread or gain is None else str(models_needed(GAINS[gain], spread))  # fmt: skip
             wanted = f"{GAINS[gain] if gain else ''} | {spreads} | {needed}"
             lines.append(f"| {table} | {words} | {interval(gains, sign='+')} | {wanted} |")  # fmt: skip
     return "\n".join(lines)
@@ -277,7 +324,7 @@ def effects(kept: dict, done: list[str]) -> str:
 def curve(kept: dict, done: list[str]) -> str:
     lines = ["| table | steps | AUC: logistic regression | boosting | forest | positives | distance of columns | resemblance test | privacy loss |", "|---|---:|---:|---:|---:|---:|---:|---:|---|"]  # fmt: skip
     for table in done:
-        for steps in CURVE:
+        for steps in (*CURVE, *LONGER):
             for m in models(kept, table, "healthgan", 0.0, steps)[:1]:
                 aucs = " | ".join(f"{m['synthetic'][j]['auc']:.3f}" for j in JUDGES)
                 low, loss, high = m["loss"]
