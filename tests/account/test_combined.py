@@ -24,6 +24,7 @@ from reticent.account import (
     TradeOff,
     trade_off,
 )
+from reticent.account.tradeoff import fitting
 from reticent.errors import InvalidInput
 
 GRID = 2e-3  # coarse: a group under sampling takes seconds on a fine one
@@ -309,3 +310,13 @@ def test_the_grid_of_a_composition_is_ample(uses, noise, relation):
     assert -1e-9 <= off < 1e-4
     # The twin: a grid 64 times as coarse is seen.
     assert trade_off(mechanism, grid=64 * coarse.grid).epsilon(1e-6) / fine.epsilon(1e-6) - 1 > 1e-4  # fmt: skip
+
+
+@pytest.mark.parametrize("group", [False, True])
+def test_steps_of_a_training_are_many_uses(group):
+    """A composition with a part that is sampled keeps the usual grid, however large the loss of its Gaussian part; without that part it does not."""
+    training = PrivateTraining(noise_multiplier=1.0, sampling_rate=0.01, steps=1_000)
+    sampled = Group(mechanism=training, size=2) if group else training
+    gaussian = Gaussian(noise_multiplier=0.5)
+    assert fitting(Composition(parts=((gaussian, 1), (sampled, 1)))) == 1e-4
+    assert fitting(Composition(parts=((gaussian, 2),))) > 1e-4

@@ -221,11 +221,22 @@ def fitting(mechanism: Mechanism) -> float:
     """
     if isinstance(mechanism, Composition):
         finest = min(fitting(part) for part, _ in mechanism.parts)
-        return max(finest, _ample(mechanism)) if finest == GRID else finest
+        # Steps of a training are many uses, and a small sampling rate makes each one's loss small.
+        coarser = finest == GRID and not _is_sampled(mechanism)
+        return max(finest, _ample(mechanism)) if coarser else finest
     if isinstance(mechanism, SubsampledGaussian | PrivateTraining):
         noise, rate = mechanism.noise_multiplier, mechanism.sampling_rate
         return fitting_grid(noise, rate, GRID)
     return GRID
+
+
+def _is_sampled(mechanism: Mechanism) -> bool:
+    """Return whether records take part at random in any of a mechanism's parts."""
+    if isinstance(mechanism, Composition):
+        return any(_is_sampled(part) for part, _ in mechanism.parts)
+    if isinstance(mechanism, Group):
+        return _is_sampled(mechanism.mechanism)
+    return isinstance(mechanism, SubsampledGaussian | PrivateTraining)
 
 
 def _ample(mechanism: Composition) -> float:

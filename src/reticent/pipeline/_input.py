@@ -1,5 +1,6 @@
 """Turn what callers pass as data into a table, and check early that a folder can be written."""
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +77,10 @@ def must_be_writable(folder: Path, *, private: bool = False) -> None:
         probe = folder / ".writable"
         probe.write_text("")
         probe.unlink()
-        for made in absent if not private else ():
-            made.rmdir()
+        # Somebody else may have put something there in the meantime.
+        with contextlib.suppress(OSError):
+            for made in absent if not private else ():
+                made.rmdir()
     except OSError as error:
         raise OutputRefused(
             f"the folder {folder} cannot be written ({error.strerror or error}), so the result would be lost; "
