@@ -15,6 +15,7 @@ from reticent.attack import (
     Challenge,
     CombinedPool,
     Knowledge,
+    Lessons,
     LikelihoodRatio,
     LikelihoodRatioOffline,
     RelativeRatio,
@@ -366,3 +367,41 @@ def test_predicted_membership_is_calibrated(attack, forest):
 
     assert off(made.probabilities) < 0.08
     assert off(1 / (1 + np.exp(-2 * made.values))) > 0.08
+
+
+LEARNED = [ShadowModels(), ShadowModels(name="by_class", per_class=True), CombinedPool()]  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", LEARNED, ids=lambda a: a.name)
+def test_what_a_pool_teaches_is_learned_once_and_says_nothing_of_a_product(
+    attack, seed
+):
+    rng = stream(seed, "lessons")
+    n, labels = 240, np.arange(240) % 2
+    masks = balanced_masks(8, np.arange(n), rng=rng)
+    p = expit(rng.normal(size=(10, n)) + 1.5 * np.vstack([masks, masks[:2]]))
+    p = np.where(labels[None, :, None] == np.arange(2), p[..., None], 1 - p[..., None])
+    pool = Pool(masks=masks, probabilities=p[:8].astype(np.float32), labels=labels)
+    features = rng.normal(size=(n, 3))
+    products = [
+        Challenge(probabilities=answers, labels=labels, features=features)
+        for answers in p[8:]
+    ]
+    tags = SealedTags(masks[0], np.arange(n))
+
+    def scores(challenge, lessons, name="first"):
+        knowledge = Knowledge(tags=tags, pool=pool, lessons=lessons)
+        stream_of_attack = stream(seed, f"attack/{name}")
+        found = attack.score(challenge, knowledge=knowledge, rng=stream_of_attack)
+        return found.values
+
+    alone = [scores(challenge, None) for challenge in products]
+    lessons = Lessons()
+    assert np.array_equal(scores(products[0], lessons), alone[0])
+    # Another stream: had it been drawn from, the numbers would differ.
+    assert np.array_equal(scores(products[1], lessons, "second"), alone[1])
+    assert not np.array_equal(scores(products[1], None, "second"), alone[1])
+    # The other product first: what it was asked leaves no trace in the lesson.
+    reversed_order = Lessons()
+    assert np.array_equal(scores(products[1], reversed_order), alone[1])
+    assert np.array_equal(scores(products[0], reversed_order, "second"), alone[0])

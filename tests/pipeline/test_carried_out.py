@@ -1,6 +1,7 @@
 """How an audit is carried out changes the time, never a digit; and nothing is kept that is stale."""
 
 import sys
+import threading
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -132,6 +133,26 @@ def test_a_killed_worker_does_not_end_an_audit(table, tmp_path):
     assert flag.exists()  # it was killed
     calm = run_audit(table, mortal)
     assert result.dossier.privacy == calm.dossier.privacy
+
+
+class Locked(LogisticRegression):
+    """A classifier that no process can send to another."""
+
+    def fit(self, X, y):
+        self.lock_ = threading.Lock()
+        return super().fit(X, y)
+
+
+def test_a_product_that_cannot_be_sent_is_made_in_this_process(table, processes):
+    """The product, its control and the baseline are made side by side; a product that cannot leave its process is made here, to the same digit."""
+    plan = plan_of(Locked(), pool=0)
+    results = [
+        run_audit(table, plan, run=carried_out_by(workers))
+        for workers in (Serial(), processes)
+    ]
+    evidence = [result.dossier.evidence for result in results]
+    assert evidence[0] == evidence[1]
+    assert results[1].product.estimator[-1].lock_ is not None
 
 
 def test_another_number_of_workers_finds_every_model_of_the_pool_again(

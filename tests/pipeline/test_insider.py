@@ -55,7 +55,7 @@ def played(trainer, answer, *, rounds=16, policy="default", seed=0):
     case = Case.of(a_table(), plan, None, run)
     outputs = answer(case) if callable(answer) else np.full((len(case.both), 1), answer)
     answers = Answers(values=outputs, outputs=outputs)
-    return play_insider(case, answers, run)
+    return play_insider(case, answers, None, run)
 
 
 def test_a_product_that_no_seed_fixes_shares_no_model_between_rounds():

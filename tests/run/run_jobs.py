@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -28,6 +29,34 @@ def meets(folder, item):
 def slow_first(shared, item):
     time.sleep(0.3 if item == 0 else 0)
     return item * shared
+
+
+def waits_for_the_others(folder, item):
+    """Item 0 ends when all of the other nine have ended, or after 30 seconds, which is an error."""
+    if item:
+        (Path(folder) / f"ended {item}").touch()
+        return item
+    until = time.perf_counter() + 30
+    while len(list(Path(folder).glob("ended *"))) < 9:
+        if time.perf_counter() > until:
+            raise TimeoutError("the other jobs wait for the first one")
+        time.sleep(0.01)
+    return item
+
+
+def fails_after_the_others(folder, item):
+    """As above, but item 0 fails."""
+    waits_for_the_others(folder, item)
+    if not item:
+        raise KeyError("the first")
+    return item
+
+
+def travels(shared, item):
+    """Whether some values can be sent back from here."""
+    from reticent.run import can_travel
+
+    return can_travel(np.eye(3)), can_travel(lambda: 3), can_travel(threading.Lock())
 
 
 def fails_at_three(shared, item):

@@ -96,6 +96,24 @@ def test_what_arrived_before_an_error_is_kept(tmp_path):
     ]  # fmt: skip
 
 
+def test_what_ended_behind_a_job_that_fails_is_kept(tmp_path):
+    """Only what was under way is lost: results are stored as they come, not in their order."""
+    folder, workers = tmp_path / "marks", Processes(2)
+    folder.mkdir()
+    run = Run(store=Store(folder=tmp_path / "stages"), effort=Effort(workers=workers))
+    depends = [content_of(k) for k in range(10)]
+    try:
+        with pytest.raises(KeyError, match="the first"):
+            run.keep_each(
+                "a", int, range(10), run_jobs.fails_after_the_others, shared=str(folder),
+                depends=depends,
+            )  # fmt: skip
+    finally:
+        workers.close()
+    stored = [run.store.find(f"a/{k}", int, depends=depends[k]) for k in range(10)]
+    assert stored == [None, *range(1, 10)]
+
+
 def test_an_item_that_is_opaque_is_made_each_time(tmp_path):
     run = Run(store=Store(folder=tmp_path / "stages"))
     depends = [content_of(0), Content((), ("a lambda.",)), content_of(2)]

@@ -74,6 +74,30 @@ def test_the_order_is_that_of_the_items(workers):
     assert list(results) == [0, 10, 20, 30, 40, 50, 60]
 
 
+def test_a_long_job_does_not_hold_up_the_others(workers, tmp_path):
+    """The first job ends only when all others have: whoever hands out a few jobs behind the first unfinished one would wait for ever."""
+    results = workers.map(run_jobs.waits_for_the_others, range(10), shared=str(tmp_path))  # fmt: skip
+    assert list(results) == list(range(10))
+
+
+def test_what_is_finished_first_comes_first(workers, tmp_path):
+    results = workers.each(run_jobs.waits_for_the_others, range(10), shared=str(tmp_path))  # fmt: skip
+    numbered = list(results)
+    assert sorted(numbered) == [(k, k) for k in range(10)]
+    assert numbered[-1] == (0, 0)
+
+
+def test_one_process_alone_yields_the_numbers_too():
+    assert list(Serial().each(pow, [1, 2], shared=3)) == [(0, 3), (1, 9)]
+    assert list(Processes(1).each(pow, [1, 2], shared=3)) == [(0, 3), (1, 9)]
+
+
+def test_a_worker_knows_what_it_cannot_send_back(workers):
+    assert list(workers.map(run_jobs.travels, [0], shared=None)) == [(True, True, False)]  # fmt: skip
+    # In this process nothing has to be sent.
+    assert list(Serial().map(run_jobs.travels, [0], shared=None)) == [(True, True, True)]  # fmt: skip
+
+
 def test_no_items_give_no_results(workers):
     assert list(workers.map(run_jobs.slow_first, [], shared=10)) == []
 

@@ -1,6 +1,6 @@
 """What an attacker is shown, what it may know, and what it returns."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -17,6 +17,7 @@ __all__ = [
     "Attack",
     "Challenge",
     "Knowledge",
+    "Lessons",
     "Need",
     "PermutedTags",
     "Scores",
@@ -235,6 +236,35 @@ class PermutedTags(SealedTags):
 
 
 AnyPool = TypeVar("AnyPool")
+T = TypeVar("T")
+
+
+class Lessons:
+    """What attacks have learned from a pool alone, so that whoever attacks several products beside one pool learns it once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Any] = {}
+
+    def once(self, name: str, learn: Callable[[], T]) -> T:
+        """Return what was learned under a name; learn it if nobody has.
+
+        Parameters
+        ----------
+        name : str
+            Of the attack.
+        learn : callable
+            Returns the lesson. It may use pool and records, and nothing that the product says: other products are judged by it, too.
+
+        Examples
+        --------
+        >>> lessons = Lessons()
+        >>> lessons.once("median", lambda: 3), lessons.once("median", lambda: 4)
+        (3, 3)
+        """
+        if name not in self._known:
+            self._known[name] = learn()
+        known: T = self._known[name]
+        return known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,10 +277,13 @@ class Knowledge(Generic[AnyPool]):
         Tags of other records; never of the record to be scored.
     pool : Pool or None
         Models trained on known parts of the same records.
+    lessons : Lessons or None
+        Where attacks on other products, beside the same pool and records, leave what they have learned; None if there are no others.
     """
 
     tags: SealedTags
     pool: AnyPool | None = None
+    lessons: Lessons | None = None
 
     def need_pool(self, attack: str) -> AnyPool:
         """Return the pool, or refuse because an attack cannot do without it."""
@@ -259,6 +292,10 @@ class Knowledge(Generic[AnyPool]):
                 f"the attack {attack!r} compares with other models, but there is no pool; audit with a pool."
             )
         return self.pool
+
+    def lesson(self, attack: str, learn: Callable[[], T]) -> T:
+        """Return what an attack learns from the pool alone, now or when it attacked another product; see :meth:`Lessons.once`."""
+        return learn() if self.lessons is None else self.lessons.once(attack, learn)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,12 +17,16 @@ from reticent.errors import InvalidInput
 from reticent.pool import ModelPool, record_blocks
 from reticent.run import one_thread
 
-__all__ = ["Neighbours", "mean_log_odds", "nearest_records", "odds_from_games"]
-
-# What is known about some records if a model (None for the product) is the target and the chosen models are its shadows.
-EvidenceOf = Callable[
-    [int | None, NDArray[np.bool_], NDArray[np.int64]], NDArray[np.float64]
+__all__ = [
+    "Games",
+    "Neighbours",
+    "learn_from_games",
+    "mean_log_odds",
+    "nearest_records",
 ]
+
+# What is known about some records if a model is the target and the chosen models are its shadows.
+EvidenceOf = Callable[[int, NDArray[np.bool_], NDArray[np.int64]], NDArray[np.float64]]
 
 # Small trees, because the smooth classifier beside them already follows what is common to all records.
 STEPS = Boosting(steps=100, rate=0.06, leaves=8, leaf_share=0.002, leaf_rows=20)
@@ -111,22 +115,59 @@ def mean_log_odds(
     return odds
 
 
-def odds_from_games(
+@dataclass(frozen=True, kw_only=True)
+class Games:
+    """What was learned from games between the models of a pool; it can be asked about any product.
+
+    Parameters
+    ----------
+    odds_of : callable
+        From what is known about records to the log-odds of their membership.
+    shadows : tuple of array of bool
+        The models that are left when a pair of them is left out, once for each pair that played.
+    rows : int
+        Number of (model, record) pairs that were learned from.
+    """
+
+    odds_of: LogOdds
+    shadows: tuple[NDArray[np.bool_], ...]
+    rows: int
+
+    def judge(
+        self, evidence: Callable[[NDArray[np.bool_]], NDArray[np.float64]]
+    ) -> Scores:
+        """Return the log-odds of membership of all records of a product.
+
+        Parameters
+        ----------
+        evidence : callable
+            Returns what is known about each record if the product is the target and the chosen models are its shadows.
+        """
+        # The product is judged by as many shadows as in the games, once for each pair that is left out.
+        odds = sum(self.odds_of(evidence(shadows)) for shadows in self.shadows)
+        odds = np.asarray(odds / len(self.shadows))
+        # Games on k records support odds of at most k to one. Larger odds still order the records, but the
+        # probabilities claim no more.
+        largest = np.log(self.rows)
+        return Scores(values=odds, probabilities=expit(odds.clip(-largest, largest)))
+
+
+def learn_from_games(
     pool: ModelPool,
     evidence: EvidenceOf,
     *,
     most_rows: int,
     most_games: int,
     rng: np.random.Generator,
-) -> Scores:
-    """Return the log-odds of membership that a classifier learns from games between the models of a pool.
+) -> Games:
+    """Let a classifier learn membership from games between the models of a pool, whose members are known.
 
     Parameters
     ----------
     pool : ModelPool
         The models, which play the target in turn.
     evidence : callable
-        Returns what is known about some rows if a model is the target (None for the product) and the chosen models are its shadows.
+        Returns what is known about some rows if a model is the target and the chosen models are its shadows.
     most_rows : int
         Largest number of (model, record) pairs to learn from.
     most_games : int
@@ -147,14 +188,9 @@ def odds_from_games(
             f"the attack learns from games between models, but a pool of {len(pool)} leaves no shadows for a target; train at "
             "least 4 models."
         )
-    odds_of = mean_log_odds(np.concatenate(inputs), np.concatenate(tags), rng)
-    # The product is judged by as many shadows as in the games, once for each pair that is left out.
     by_pair = {int(pool.pairs[model]): shadows for model, shadows in games}
-    odds = np.zeros(n)
-    for shadows in by_pair.values():
-        odds += odds_of(evidence(None, shadows, np.arange(n)))
-    odds /= len(by_pair)
-    # Games on k records support odds of at most k to one. Larger odds still order the records, but the
-    # probabilities claim no more.
-    largest = np.log(sum(map(len, tags)))
-    return Scores(values=odds, probabilities=expit(odds.clip(-largest, largest)))
+    return Games(
+        odds_of=mean_log_odds(np.concatenate(inputs), np.concatenate(tags), rng),
+        shadows=tuple(by_pair.values()),
+        rows=sum(map(len, tags)),
+    )

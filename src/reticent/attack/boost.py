@@ -11,7 +11,13 @@ from sklearn.linear_model import LogisticRegression
 from reticent.errors import InvalidInput
 from reticent.run import one_thread
 
-__all__ = ["Boosting", "LogOdds", "XGBoosting", "calibrated_log_odds"]
+__all__ = [
+    "Boosting",
+    "LogOdds",
+    "XGBoosting",
+    "calibrated_log_odds",
+    "learn_calibrated",
+]
 
 LogOdds = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
@@ -117,7 +123,18 @@ def calibrated_log_odds(
     *,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Boost on one part, calibrate on the other, and score new records.
+    """Return the calibrated log-odds of new records; see :func:`learn_calibrated`."""
+    return learn_calibrated(booster, learn, tags, rng=rng)(judge)
+
+
+def learn_calibrated(
+    booster: Boosting | XGBoosting,
+    learn: NDArray[np.float64],
+    tags: NDArray[np.bool_],
+    *,
+    rng: np.random.Generator,
+) -> LogOdds:
+    """Boost on one part, calibrate on the other, and return a function that scores new records.
 
     Boosted log-odds are overconfident; a logistic regression of the tags on them, learned from
     records that the booster did not see, sets their scale (Platt 1999).
@@ -126,8 +143,8 @@ def calibrated_log_odds(
     ----------
     booster : Boosting or XGBoosting
         The classifier.
-    learn, judge : array of float
-        The inputs of the records to learn from and of those to score.
+    learn : array of float
+        The inputs of the records to learn from.
     tags : array of bool
         Whether each record to learn from was a member.
     rng : numpy.random.Generator
@@ -138,7 +155,7 @@ def calibrated_log_odds(
         shuffled = rng.permutation(np.flatnonzero(tags == tag))
         held[shuffled[::HELD_BACK]] = True
     odds = booster.learn(learn[~held], tags[~held], rng)
-    rehearsed, judged = odds(learn[held]), odds(judge)
-    scale = LogisticRegression().fit(rehearsed[:, None], tags[held])
+    scale = LogisticRegression().fit(odds(learn[held])[:, None], tags[held])
     slope = max(float(scale.coef_[0, 0]), SMALLEST_SLOPE)
-    return np.asarray(slope * judged + float(scale.intercept_[0]))
+    intercept = float(scale.intercept_[0])
+    return lambda asked: np.asarray(slope * odds(asked) + intercept)

@@ -17,7 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent.attack._base import Challenge, Knowledge, Need, Scores
-from reticent.attack._games import Neighbours, nearest_records, odds_from_games
+from reticent.attack._games import (
+    Games,
+    Neighbours,
+    learn_from_games,
+    nearest_records,
+)
 from reticent.pool import FLOOR, Pool, logit_of_probability, record_blocks
 
 __all__ = ["CombinedPool"]
@@ -61,37 +66,59 @@ class CombinedPool:
     ) -> Scores:
         """Return the log-odds of membership."""
         pool = knowledge.need_pool(self.name)
+        near, games = knowledge.lesson(
+            self.name, lambda: self._learn(pool, challenge.features, rng)
+        )
+        everybody, answers = np.arange(len(challenge)), challenge.probabilities
+        return games.judge(
+            lambda shadows: self._known(answers, pool, near, shadows, everybody)
+        )
+
+    def _learn(
+        self,
+        pool: Pool,
+        features: NDArray[np.float64] | None,
+        rng: np.random.Generator,
+    ) -> tuple[Neighbours | None, Games]:
+        """Return what the records and the pool tell, whatever product is attacked."""
         near = None
-        if challenge.features is not None and self.neighbours:
+        if features is not None and self.neighbours:
             near = nearest_records(
-                challenge.features, max(self.neighbours), self.most_anchors, rng
+                features, max(self.neighbours), self.most_anchors, rng
             )
 
         def evidence(
-            model: int | None, shadows: NDArray[np.bool_], rows: NDArray[np.int64]
+            model: int, shadows: NDArray[np.bool_], rows: NDArray[np.int64]
         ) -> NDArray[np.float64]:
-            answers = challenge.probabilities
-            if model is not None:
-                answers = pool.probabilities[model].astype(np.float64)
-            around = _Around.of(near, answers, pool, shadows)
-            return np.concatenate(
-                [
-                    self._evidence(
-                        answers,
-                        pool.take(rows[its]).of_models(shadows),
-                        around,
-                        rows[its],
-                    )
-                    for its in record_blocks(len(rows))
-                ]
-            )
+            answers = pool.probabilities[model].astype(np.float64)
+            return self._known(answers, pool, near, shadows, rows)
 
-        return odds_from_games(
+        games = learn_from_games(
             pool,
             evidence,
             most_rows=self.most_rows,
             most_games=self.most_games,
             rng=rng,
+        )
+        return near, games
+
+    def _known(
+        self,
+        answers: NDArray[np.float64],
+        pool: Pool,
+        near: Neighbours | None,
+        shadows: NDArray[np.bool_],
+        rows: NDArray[np.int64],
+    ) -> NDArray[np.float64]:
+        """Return what is known about some records when a model with these answers on all of them is the target."""
+        around = _Around.of(near, answers, pool, shadows)
+        return np.concatenate(
+            [
+                self._evidence(
+                    answers, pool.take(rows[its]).of_models(shadows), around, rows[its]
+                )
+                for its in record_blocks(len(rows))
+            ]
         )
 
     def _evidence(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent.attack._base import Challenge, Knowledge, Need, Scores
-from reticent.attack.boost import Boosting, XGBoosting, calibrated_log_odds
+from reticent.attack.boost import Boosting, LogOdds, XGBoosting, learn_calibrated
 from reticent.attack.learned import outputs_seen
 from reticent.pool import Pool
 
@@ -55,26 +55,35 @@ class ShadowModels:
     ) -> Scores:
         """Return the log-odds of membership."""
         pool = knowledge.need_pool(self.name)
+        of_class = knowledge.lesson(self.name, lambda: self._learn(pool, rng))
+        target = outputs_seen(challenge)
+        odds = np.empty(len(challenge))
+        for label, odds_of in of_class.items():
+            judge = slice(None) if label is None else challenge.labels == label
+            odds[judge] = odds_of(target[judge])
+        return Scores(values=odds, probabilities=1 / (1 + np.exp(-odds)))
+
+    def _learn(
+        self, pool: Pool, rng: np.random.Generator
+    ) -> dict[np.int64 | None, LogOdds]:
+        """Return what tells members from non-members, by class; the class is None for all together."""
         models, rows = _draw(pool, self.most_rows, rng)
         asked = Challenge(
             probabilities=pool.probabilities[models, rows].astype(np.float64),
             labels=pool.labels[rows],
         )
         tags = pool.masks[models, rows]
-        inputs, target = outputs_seen(asked), outputs_seen(challenge)
+        inputs = outputs_seen(asked)
         if not self.per_class:
-            odds = _learn(self.booster, inputs, tags, target, rng)
-        else:
-            odds = np.empty(len(challenge))
-            for label in np.unique(challenge.labels):
-                learn, judge = asked.labels == label, challenge.labels == label
-                if min(tags[learn].sum(), (~tags[learn]).sum()) < LEAST_PER_CLASS:
-                    # The class is too rare to learn from alone, so all classes are used.
-                    learn = np.ones_like(learn)
-                odds[judge] = _learn(
-                    self.booster, inputs[learn], tags[learn], target[judge], rng
-                )
-        return Scores(values=odds, probabilities=1 / (1 + np.exp(-odds)))
+            return {None: _learn(self.booster, inputs, tags, rng)}
+        of_class: dict[np.int64 | None, LogOdds] = {}
+        for label in np.unique(pool.labels):
+            learn = asked.labels == label
+            if min(tags[learn].sum(), (~tags[learn]).sum()) < LEAST_PER_CLASS:
+                # The class is too rare to learn from alone, so all classes are used.
+                learn = np.ones_like(learn)
+            of_class[label] = _learn(self.booster, inputs[learn], tags[learn], rng)
+        return of_class
 
 
 def _draw(
@@ -91,12 +100,15 @@ def _learn(
     booster: Boosting | XGBoosting,
     inputs: NDArray[np.float64],
     tags: NDArray[np.bool_],
-    asked: NDArray[np.float64],
     rng: np.random.Generator,
-) -> NDArray[np.float64]:
-    """Learn from games with known answers, and return the calibrated log-odds of the target's records."""
-    odds = calibrated_log_odds(booster, inputs, tags, asked, rng=rng)
+) -> LogOdds:
+    """Learn from games with known answers, and return what gives the calibrated log-odds of a target's records."""
+    odds_of = learn_calibrated(booster, inputs, tags, rng=rng)
     # Boosted trees give steps; within a step the first input, the logit of the true class, orders.
-    fine = inputs[:, 0]
-    within = TIE_BREAK * (asked[:, 0] - fine.mean()) / (fine.std() + 1e-12)
-    return np.asarray(odds + within)
+    middle, spread = inputs[:, 0].mean(), inputs[:, 0].std() + 1e-12
+
+    def odds(asked: NDArray[np.float64]) -> NDArray[np.float64]:
+        within = TIE_BREAK * (asked[:, 0] - middle) / spread
+        return np.asarray(odds_of(asked) + within)
+
+    return odds

@@ -25,8 +25,9 @@ from reticent.evidence import (
 )
 from reticent.pipeline._advice import gap_of_missing, plain_gap, remedies, unneeded
 from reticent.pipeline._again import learn_again
-from reticent.pipeline._ask import ask_null, ask_product, training_findings
+from reticent.pipeline._ask import ask_null, training_findings
 from reticent.pipeline._attributes import guess_attributes
+from reticent.pipeline._begin import begin
 from reticent.pipeline._case import Case
 from reticent.pipeline._claims import Claims, examine_claims, three_epsilons
 from reticent.pipeline._controls import judge_controls
@@ -34,6 +35,7 @@ from reticent.pipeline._file import Files, open_files
 from reticent.pipeline._gather import Gathered, Heard, gather, posterior_of
 from reticent.pipeline._insider import play_insider
 from reticent.pipeline._look import (
+    blind_evidence,
     look_at_data,
     look_at_provenance,
     what_is_not_kept,
@@ -103,13 +105,15 @@ def run_audit(
     run = run or Run()
     run.effort.workers.warm(run_audit)
     case = Case.of(table, plan, split, run)
-    about_data, blind = look_at_data(case, run)
-    findings = [*about_data, *what_is_not_kept(case, run)]
-    findings += [*what_is_not_learned(case, run), *look_at_provenance(case)]
-    answers, product = ask_product(case, run)
+    about_data = look_at_data(case, run)
+    about_recipe = [*what_is_not_kept(case, run), *what_is_not_learned(case, run)]
+    begun = begin(case, run)
+    answers, product = begun.answers, begun.product
+    about_members, blind = blind_evidence(case, begun.blind, run)
+    findings = [*about_data, about_members, *about_recipe, *look_at_provenance(case)]
     findings += training_findings(answers)
     # The control is asked before anything is attacked, so that its choice cannot depend on a result.
-    null = ask_null(case, answers, run)
+    null = ask_null(case, begun, run)
     # The size of the pool follows from time and memory alone and is fixed here, before any score exists (decision
     # 0012).
     size = choose_pool(case, answers, run)
@@ -127,7 +131,7 @@ def run_audit(
     people = People(posterior=posterior, groups=groups, late=frozenset(statistics.late))
     pool_evidence = measure_pool(plan, arena, size, people, run)
     # After the attacks of the outsider: the insider takes what time they have left, and at least its own share.
-    insider = play_insider(case, answers, between)
+    insider = play_insider(case, answers, begun.replica, between)
     claims = examine_claims(case, table, between)
     heard = Heard(
         insider=insider,

@@ -17,6 +17,7 @@ from reticent.evidence import (
     split_level,
     worst_privacy,
 )
+from reticent.pipeline._begin import Replica
 from reticent.pipeline._case import Case, train_seed
 from reticent.policy import Policy
 from reticent.run import Content, Run, content_of
@@ -43,16 +44,9 @@ SHARE_OF_REST, LEAST_SHARE = 0.8, 0.25
 SHORTEST = 1e-4  # seconds per training that planning assumes at least, because a clock may show 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Replica:
-    """The product trained once more: its answers, how long that took, and whether training again gives the product."""
-
-    answers: NDArray[np.float64]
-    seconds: float
-    gives: str
-
-
-def play_insider(case: Case, answers: Answers, run: Run) -> InsiderEvidence | None:
+def play_insider(
+    case: Case, answers: Answers, replica: Replica | None, run: Run
+) -> InsiderEvidence | None:
     """Return what retraining shows in each regime that time allows; None if there is time for none, or no recipe.
 
     The number of rounds is planned from the time one training takes, before any result is
@@ -69,6 +63,8 @@ def play_insider(case: Case, answers: Answers, run: Run) -> InsiderEvidence | No
         What is audited.
     answers : Answers
         The product's, on members and then on non-members.
+    replica : Replica or None
+        The product trained once more; None to do that here.
     run : Run
         Seed, store, time, workers.
     """
@@ -95,18 +91,24 @@ def play_insider(case: Case, answers: Answers, run: Run) -> InsiderEvidence | No
         max(SHARE_OF_REST * run.effort.seconds_left, LEAST_SHARE * budget),
         run.effort.seconds_to_deadline,
     )
-    replica = run.keep(
-        "insider/replica", _Replica, lambda: _timed(rounds), depends=case.content
+    trained = replica or run.keep(
+        "insider/replica", Replica, lambda: _timed(rounds), depends=case.content
+    )
+    gives = run.keep(
+        "insider/gives",
+        str,
+        lambda: rounds.train_again(trained.answers).value,
+        depends=case.content,
     )
     planned = run.keep(
         "insider/plan",
         NDArray[np.int64],
         lambda: plan_rounds(
-            replica.seconds,
+            trained.seconds,
             seconds,
             most_rounds=plan.rounds,
             workers=run.effort.workers.count,
-            gives=Retrained(replica.gives),
+            gives=Retrained(gives),
         ),
         depends=case.content + content_of(plan.rounds),
     )
@@ -117,19 +119,21 @@ def play_insider(case: Case, answers: Answers, run: Run) -> InsiderEvidence | No
     }
     if not looks:
         return None
-    return _play(_Game(rounds=rounds, replica=replica), looks, case, run)
+    game = _Game(rounds=rounds, replica=trained.answers, gives=Retrained(gives))
+    return _play(game, looks, case, run)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Game:
-    """The rounds against one product, and the product trained once more."""
+    """The rounds against one product, the answers of the product trained once more, and whether training again gives the product."""
 
     rounds: RetrainingRounds
-    replica: _Replica
+    replica: NDArray[np.float64]
+    gives: Retrained
 
     @property
     def left_out(self) -> tuple[RegimeLeftOut, ...]:
-        if self.replica.gives != Retrained.OTHER:
+        if self.gives != Retrained.OTHER:
             return ()
         return tuple(
             RegimeLeftOut(name=regime.value, why=UNKNOWN_SEED) for regime in SEEDED
@@ -137,7 +141,7 @@ class _Game:
 
     def trainings(self, regime: Regime, rounds: int) -> int:
         """Return how many trainings were planned for so many rounds."""
-        is_product = self.replica.gives == Retrained.PRODUCT
+        is_product = self.gives == Retrained.PRODUCT
         shares = regime == Regime.ORIGINAL_SEEDED and is_product
         return _trainings(rounds, shares=shares)
 
@@ -147,11 +151,11 @@ class _Game:
         """Return the model that further rounds may share; None if each must train its own."""
         is_product = (
             regime == Regime.ORIGINAL_SEEDED
-            and self.replica.gives == Retrained.PRODUCT
+            and self.gives == Retrained.PRODUCT
             and len(played) >= CHECKED_ROUNDS
             and all(one.repeats for one in played)
         )
-        return self.replica.answers if is_product else None
+        return self.replica if is_product else None
 
 
 def _play(
@@ -202,7 +206,7 @@ def _play(
     return InsiderEvidence(
         regimes=tuple(results),
         privacy=worst_privacy([r.privacy for r in results], level=policy.confidence),
-        trained_again=game.replica.gives,
+        trained_again=game.gives,
         left_out=game.left_out,
     )
 
@@ -222,12 +226,10 @@ def _limit(policy: Policy) -> float:
     return USUAL_LIMIT
 
 
-def _timed(rounds: RetrainingRounds) -> _Replica:
+def _timed(rounds: RetrainingRounds) -> Replica:
     started = time.perf_counter()
     answers = rounds.replica()
-    seconds = time.perf_counter() - started
-    gives = rounds.train_again(answers)
-    return _Replica(answers=answers, seconds=seconds, gives=gives.value)
+    return Replica(answers=answers, seconds=time.perf_counter() - started)
 
 
 def plan_rounds(

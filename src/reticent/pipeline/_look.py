@@ -1,6 +1,6 @@
-"""Look at the data before anything is trained: findings, and the blind baseline."""
+"""What the records, the recipe and the folder of a product tell without any attack."""
 
-from reticent.attack import BlindBaseline, blind_baseline
+from reticent.attack import BlindBaseline
 from reticent.data import Finding, Severity, check_split
 from reticent.evidence import BlindEvidence
 from reticent.pipeline._case import Case
@@ -8,38 +8,33 @@ from reticent.product import SMALLEST_GROUP, holds_plain_hash, rare_in
 from reticent.run import Run
 
 __all__ = [
+    "blind_evidence",
     "look_at_data",
     "look_at_provenance",
     "what_is_not_kept",
     "what_is_not_learned",
 ]
 
-# Share of audits that the blind baseline stops although members and non-members come from the same source. One in a
-# hundred is rare enough, and a shift of a few per cent is still seen.
-BLIND_FALSE_ALARM = 0.01
 
-
-def look_at_data(case: Case, run: Run) -> tuple[tuple[Finding, ...], BlindEvidence]:
-    """Return the findings about the records alone, and what these tell about membership."""
+def look_at_data(case: Case, run: Run) -> tuple[Finding, ...]:
+    """Return what is found about the records by looking at them, and say it now: hours of training on a misunderstood column would be in vain."""
     run.tell("checking the data", 0, 1)
     findings = check_split(case.split, smallest_group=case.plan.policy.smallest_group)
-    # Now, because hours of training on a misunderstood column would be in vain.
     for finding in findings:
         run.say(f"{finding.severity}: {finding.text}")
-    baseline = run.keep(
-        "blind",
-        BlindBaseline,
-        lambda: blind_baseline(
-            case.split, rng=run.rng("blind"), false_alarm=BLIND_FALSE_ALARM
-        ),
-        depends=case.data_content,
-    )
-    blind = baseline.finding(at_random=case.split.drawn)
-    findings.append(blind)
-    if blind.severity != Severity.NOTE:
-        run.say(f"{blind.severity}: {blind.text}")
     run.tell("checking the data", 1, 1)
-    return tuple(findings), _as_evidence(baseline, at_random=case.split.drawn)
+    return tuple(findings)
+
+
+def blind_evidence(
+    case: Case, baseline: BlindBaseline, run: Run
+) -> tuple[Finding, BlindEvidence]:
+    """Return what the records alone tell about membership, and say it if that stops the audit."""
+    at_random = case.split.drawn
+    finding = baseline.finding(at_random=at_random)
+    if finding.severity != Severity.NOTE:
+        run.say(f"{finding.severity}: {finding.text}")
+    return finding, _as_evidence(baseline, at_random=at_random)
 
 
 def _as_evidence(baseline: BlindBaseline, *, at_random: bool) -> BlindEvidence:

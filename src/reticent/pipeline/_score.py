@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.attack import Attack, Knowledge, Need
+from reticent.attack import Attack, Knowledge, Lessons, Need
 from reticent.audits import Answers, Kind, Sides
 from reticent.errors import InvalidInput, ReticentError
 from reticent.evidence import AttackFailed, AttackSkipped, UnitScores
@@ -227,16 +227,37 @@ def score_all(plan: AuditPlan, arena: Arena, run: Run) -> Scored:
     """
     attacks, unmet = _chosen(plan, arena.has)
     attacks, late = _in_time(attacks, arena.control, run)
-    items = [(which, attack) for attack in attacks for which in arena.trials]
+    items = _items(attacks, tuple(arena.trials))
     attempts = run.with_room(arena.nbytes).keep_each(
         "attacking",
-        Attempt,
+        tuple[Attempt, ...],
         items,
         _attempt,
         shared=(run.seed, arena.trials),
-        depends=[arena.depends + content_of(which, attack) for which, attack in items],
+        depends=[arena.depends + content_of(*item) for item in items],
     )
-    return _scored(attacks, items, attempts, arena.trials, (*unmet, *late))
+    by_key = {
+        (which, attack.name): attempt
+        for (whichever, attack), tried in zip(items, attempts, strict=True)
+        for which, attempt in zip(whichever, tried, strict=True)
+    }
+    return _scored(attacks, by_key, arena.trials, (*unmet, *late))
+
+
+def _items(
+    attacks: Sequence[Attack], trials: tuple[str, ...]
+) -> list[tuple[tuple[str, ...], Attack]]:
+    """Return the jobs: which products are attacked together, and by which attack.
+
+    Attacks beside a pool have one job for all products, so that what they learn from the pool is learned once; they take longest, and so
+    come first. Every other attack learns from the answers of one product, and has a job for each.
+    """
+    beside_pool = [attack for attack in attacks if Need.POOL in attack.needs]
+    others = [attack for attack in attacks if Need.POOL not in attack.needs]
+    return [
+        *((trials, attack) for attack in beside_pool),
+        *(((which,), attack) for attack in others for which in trials),
+    ]
 
 
 def _chosen(
@@ -276,7 +297,7 @@ def _in_time(
     works = [
         Work(
             name=attack.name,
-            trial=partial(_attempt, (run.seed, {"trial": part}), ("trial", attack)),
+            trial=partial(_attempt, (run.seed, {"trial": part}), (("trial",), attack)),
             times=times,
         )
         for attack in attacks
@@ -289,18 +310,27 @@ def _in_time(
 
 
 def _attempt(
-    shared: tuple[int, Mapping[str, Trial]], item: tuple[str, Attack]
-) -> Attempt:
-    """Let one attack score the records of one product; an exception becomes a failure, not an end."""
+    shared: tuple[int, Mapping[str, Trial]], item: tuple[tuple[str, ...], Attack]
+) -> tuple[Attempt, ...]:
+    """Let one attack score the records of some products; an exception becomes a failure, not an end."""
     seed, trials = shared
-    which, attack = item
-    trial = trials[which]
+    whichever, attack = item
+    lessons, pool = Lessons(), trials[whichever[0]].knowledge.pool
+    attempts = []
+    for which in whichever:
+        trial = trials[which]
+        if pool is not None and trial.knowledge.pool is pool:
+            # The same models of the same records. The product comes first: what it is judged by does not depend on the controls.
+            knowledge = replace(trial.knowledge, lessons=lessons)
+            trial = replace(trial, knowledge=knowledge)
+        rng = stream(seed, f"attack/{which}/{attack.name}")
+        attempts.append(_tried(attack, trial, rng))
+    return tuple(attempts)
+
+
+def _tried(attack: Attack, trial: Trial, rng: np.random.Generator) -> Attempt:
     try:
-        scores = attack.score(
-            trial.challenge,
-            knowledge=trial.knowledge,
-            rng=stream(seed, f"attack/{which}/{attack.name}"),
-        )
+        scores = attack.score(trial.challenge, knowledge=trial.knowledge, rng=rng)
         values = np.asarray(scores.values, dtype=np.float64)
         # A score too many or too few would shift all tags behind it.
         if values.shape != trial.sides.tags.shape:
@@ -321,15 +351,10 @@ def _attempt(
 
 def _scored(
     attacks: Sequence[Attack],
-    items: Sequence[tuple[str, Attack]],
-    attempts: Sequence[Attempt],
+    by_key: Mapping[tuple[str, str], Attempt],
     trials: Mapping[str, Trial],
     skipped: tuple[AttackSkipped, ...],
 ) -> Scored:
-    by_key = {
-        (which, attack.name): attempt
-        for (which, attack), attempt in zip(items, attempts, strict=True)
-    }
     failed = []
     for attack in attacks:
         # An attack that fails on a control cannot be checked, so it counts as failed altogether.

@@ -16,7 +16,7 @@ from reticent.run._store import Store
 from reticent.run._threads import one_thread
 from reticent.run._timetable import Timetable, Work, timetable
 from reticent.run._values import content_of, content_of_fields
-from reticent.run._workers import Serial, Workers
+from reticent.run._workers import Serial, Workers, can_travel
 from reticent.run._write import open_folder, write_bytes, write_text
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "Timetable",
     "Work",
     "Workers",
+    "can_travel",
     "code_of",
     "content_of",
     "content_of_fields",

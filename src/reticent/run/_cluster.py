@@ -26,8 +26,11 @@ from reticent.run._content import Content, environment
 from reticent.run._workers import (
     AHEAD,
     INSIDE_WORKER,
+    Finished,
     Serial,
+    as_finished,
     in_order,
+    results_of,
     run_inside_worker,
 )
 
@@ -110,14 +113,29 @@ class Cluster:
         shared: Shared,
     ) -> Iterator[Result]:
         """Yield the result of each item in their order; see :class:`Workers`."""
-        # A job that starts jobs of its own would wait for workers that all wait likewise.
-        if not items or INSIDE_WORKER.get():
-            yield from Serial().map(job, items, shared=shared)
-            return
+        if _is_serial(items):
+            return Serial().map(job, items, shared=shared)
+        return in_order(self._finished(job, items, shared))
+
+    def each(
+        self,
+        job: Callable[[Shared, Item], Result],
+        items: Sequence[Item],
+        *,
+        shared: Shared,
+    ) -> Iterator[tuple[int, Result]]:
+        """Yield the number of each item and its result, those that are finished first; see :class:`Workers`."""
+        if _is_serial(items):
+            return Serial().each(job, items, shared=shared)
+        return results_of(self._finished(job, items, shared))
+
+    def _finished(
+        self, job: Callable[..., Any], items: Sequence[Any], shared: object
+    ) -> Finished:
         connection = self._connect()
         hands = _Jobs(connection, (job, shared))
         try:
-            yield from in_order(hands, items, ahead=AHEAD * self.count)
+            yield from as_finished(hands, items, ahead=AHEAD * self.count)
         except KeyboardInterrupt:  # what still runs would go on without anybody waiting
             if self.address == LOCAL:
                 self.close()
@@ -139,6 +157,11 @@ class Cluster:
             else:
                 self._connection = _join(self.address, self.modules)
         return self._connection
+
+
+def _is_serial(items: Sequence[Any]) -> bool:
+    """Whether this process does everything: a job that starts jobs of its own would wait for workers that all wait likewise."""
+    return not items or INSIDE_WORKER.get()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -344,6 +367,12 @@ class _Jobs:
             # Not pure: Dask would give one result to two jobs with equal arguments, also if one of them must be tried
             # again.
             return self.client.submit(_run, self.sent, pickled, pure=False)
+
+    def wait(self, pending: dict[int, Any]) -> list[int]:
+        # A job that was cancelled has ended, too; Dask raises then.
+        with contextlib.suppress(CancelledError), _quiet(), self.client.as_current():
+            _dask().wait(list(pending.values()), return_when="FIRST_COMPLETED")
+        return [k for k, future in pending.items() if future.done()]
 
     def deaths(self, error: BaseException) -> int:
         return int(getattr(error, "allowed_failures", 0)) + 1

@@ -12,7 +12,8 @@ import threading
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,8 +26,11 @@ from reticent.errors import InvalidInput
 from reticent.run._workers import (
     AHEAD,
     INSIDE_WORKER,
+    Finished,
     Serial,
+    as_finished,
     in_order,
+    results_of,
     run_inside_worker,
 )
 
@@ -101,14 +105,32 @@ class Processes:
         shared: Shared,
     ) -> Iterator[Result]:
         """Yield the result of each item in their order; see :class:`Workers`."""
-        if self.count == 1 or not items or INSIDE_WORKER.get():
-            # One process would only add the cost of sending; inside a worker, further processes would compete for its
-            # core.
-            yield from Serial().map(job, items, shared=shared)
-            return
+        if self._is_serial(items):
+            return Serial().map(job, items, shared=shared)
+        return in_order(self._finished(job, items, shared))
+
+    def each(
+        self,
+        job: Callable[[Shared, Item], Result],
+        items: Sequence[Item],
+        *,
+        shared: Shared,
+    ) -> Iterator[tuple[int, Result]]:
+        """Yield the number of each item and its result, those that are finished first; see :class:`Workers`."""
+        if self._is_serial(items):
+            return Serial().each(job, items, shared=shared)
+        return results_of(self._finished(job, items, shared))
+
+    def _is_serial(self, items: Sequence[Any]) -> bool:
+        """Whether this process does everything: one process would only add the cost of sending, and inside a worker, further ones would compete for its core."""
+        return self.count == 1 or not items or INSIDE_WORKER.get()
+
+    def _finished(
+        self, job: Callable[..., Any], items: Sequence[Any], shared: object
+    ) -> Finished:
         with _parcel((job, shared)) as path:
             hands = _Executor(self, path)
-            yield from _quietly(in_order(hands, items, ahead=AHEAD * self.count))
+            yield from _quietly(as_finished(hands, items, ahead=AHEAD * self.count))
 
     def warm(self, function: Callable[..., Any]) -> None:
         """Let the processes start, and import the module of a function while this one does something else."""
@@ -155,6 +177,10 @@ class _Executor:
     def submit(self, item: Any) -> Any:
         return self.processes.executor().submit(_run, str(self.path), item)
 
+    def wait(self, pending: dict[int, Any]) -> list[int]:
+        wait(pending.values(), return_when=FIRST_COMPLETED)
+        return [k for k, future in pending.items() if future.done()]
+
     def deaths(self, error: BaseException) -> int:
         return 1
 
@@ -200,7 +226,7 @@ def _no_warnings() -> Iterator[None]:
         yield
 
 
-def _quietly(results: Generator[Result, None, None]) -> Iterator[Result]:
+def _quietly(results: Finished) -> Finished:
     """Wait for each result without warnings, but leave those of whoever uses it."""
     end = object()
     with contextlib.closing(results):

@@ -167,11 +167,12 @@ class Run:
                 self.tell(name, len(results), len(items))
         missing = [k for k in range(len(items)) if k not in results]
         if missing:
-            arriving = self.effort.workers.map(
+            arriving = self.effort.workers.each(
                 job, [items[k] for k in missing], shared=shared
             )
             try:
-                for k, result in zip(missing, arriving, strict=True):
+                for place, result in arriving:
+                    k = missing[place]
                     self.store.save(f"{name}/{k}", result, depends=depends[k])
                     results[k] = result
                     self.tell(name, len(results), len(items))

@@ -1,15 +1,19 @@
 """Who does the work: this process, several processes, or a cluster, with the same results."""
 
+import contextlib
+import io
 import pickle
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+import cloudpickle
+
 from reticent.errors import WorkerLost
 from reticent.run._threads import thread_pools
 
-__all__ = ["Serial", "Workers"]
+__all__ = ["Serial", "Workers", "can_travel"]
 
 Shared = TypeVar("Shared")
 Item = TypeVar("Item")
@@ -19,8 +23,8 @@ Result = TypeVar("Result")
 # memory; a job that dies every time would never end.
 RESUBMISSIONS = 3
 
-# Jobs handed out ahead of the first unfinished one, per worker: enough that no worker waits for
-# the next job, few enough that an interruption loses little.
+# Jobs that are handed out and not finished, per worker: enough that no worker waits for the next one, few enough that
+# little is to be taken back after an interruption.
 AHEAD = 2
 
 # True while a job runs in a worker, where further processes would compete for the same cores.
@@ -65,6 +69,15 @@ class Workers(Protocol):
             If the process of one job died repeatedly.
         """
 
+    def each(
+        self,
+        job: Callable[[Shared, Item], Result],
+        items: Sequence[Item],
+        *,
+        shared: Shared,
+    ) -> Iterator[tuple[int, Result]]:
+        """Yield the number of an item and its result, those that are finished first; otherwise as :meth:`map`."""
+
     def warm(self, function: Callable[..., Any]) -> None:
         """Let processes start, and import the module of a function while this one does something else; nothing waits for them.
 
@@ -106,6 +119,16 @@ class Serial:
                 result = job(shared, item)
             yield result
 
+    def each(
+        self,
+        job: Callable[[Shared, Item], Result],
+        items: Sequence[Item],
+        *,
+        shared: Shared,
+    ) -> Iterator[tuple[int, Result]]:
+        """Yield the number of each item and its result; see :class:`Workers`."""
+        return enumerate(self.map(job, items, shared=shared))
+
     def warm(self, function: Callable[..., Any]) -> None:
         """Do nothing, because nothing is started."""
 
@@ -136,6 +159,34 @@ def run_inside_worker(
         INSIDE_WORKER.reset(token)
 
 
+class _Nowhere(io.RawIOBase):
+    """A file that forgets what is written to it."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return memoryview(data).nbytes
+
+
+def can_travel(value: object) -> bool:
+    """Whether a job can return a value from where it runs: always in this process, and from a worker if it can be pickled.
+
+    Examples
+    --------
+    >>> can_travel(open)
+    True
+    """
+    if not INSIDE_WORKER.get():
+        return True
+    try:
+        cloudpickle.dump(value, _Nowhere())
+    except Exception:
+        # Whatever a stranger's object raises: it stays where it is.
+        return False
+    return True
+
+
 class Pending(Protocol):
     """The future of one job, of whichever library."""
 
@@ -151,6 +202,9 @@ class Hands(Protocol):
     def submit(self, item: Any) -> Pending:
         """Hand out one job."""
 
+    def wait(self, pending: dict[int, Any]) -> list[int]:
+        """Wait until a job has ended, and return the numbers of all that have."""
+
     def deaths(self, error: BaseException) -> int:
         """Return how many deaths of a process an error in ``lost`` stands for."""
 
@@ -164,49 +218,76 @@ class Hands(Protocol):
         """Give up jobs that nobody waits for any more."""
 
 
-def in_order(
-    hands: Hands, items: Sequence[Any], *, ahead: int
-) -> Generator[Any, None, None]:
-    """Submit jobs a few ahead, yield results in order, and submit again what was lost.
+def as_finished(hands: Hands, items: Sequence[Any], *, ahead: int) -> "Finished":
+    """Yield the number of each job with its future as soon as it has ended, and submit again what was lost.
 
-    Which of the jobs in flight brought a process down is not known, so the death counts for each.
-    On its last try a job runs alone: it has all the memory, and if the process dies
+    Some jobs are always submitted ahead, whichever takes long. Which of the jobs in flight brought a process down is not known, so the
+    death counts for each. On its last try a job runs alone: it has all the memory, and if the process dies
     once more, no other job is to blame.
     """
     pending: dict[int, Pending] = {}
-    deaths = dict.fromkeys(range(len(items)), 0)
+    deaths = dict.fromkeys(range(len(items)), 0)  # of the jobs that have not ended
     try:
-        for first in range(len(items)):
-            while True:
-                try:
-                    for k in _to_submit(first, deaths, ahead=ahead):
-                        if k not in pending:
-                            pending[k] = hands.submit(items[k])
-                    result = pending[first].result()
-                    break
-                except hands.lost as error:
-                    deaths[first] += hands.deaths(error)
-                    pending.pop(first, None)
-                    _count_losses(hands, pending, deaths)
-                    if deaths[first] > RESUBMISSIONS:
-                        raise WorkerLost(
-                            f"the process of job {first + 1} of {len(items)} died {deaths[first]} times, probably for "
-                            "lack of memory; use fewer --workers, less data or fewer models at once."
-                        ) from error
-                    hands.recover()
-            del pending[first]
-            yield result
+        while deaths:
+            # If a job cannot even be submitted, the first one that is missing is to blame.
+            k = next(iter(deaths))
+            try:
+                for k in _to_submit(deaths, pending, ahead=ahead):
+                    pending[k] = hands.submit(items[k])
+                for k in hands.wait(pending):
+                    error = hands.loss(pending[k])
+                    if error is not None:
+                        raise error
+                    del deaths[k]
+                    yield k, pending.pop(k)
+            except hands.lost as error:
+                deaths[k] += hands.deaths(error)
+                pending.pop(k, None)
+                _count_losses(hands, pending, deaths)
+                if deaths[k] > RESUBMISSIONS:
+                    raise WorkerLost(
+                        f"the process of job {k + 1} of {len(items)} died {deaths[k]} times, probably for "
+                        "lack of memory; use fewer --workers, less data or fewer models at once."
+                    ) from error
+                hands.recover()
     finally:
         if pending:
             hands.abandon(list(pending.values()))
 
 
-def _to_submit(first: int, deaths: dict[int, int], *, ahead: int) -> list[int]:
-    """Return which jobs should be in flight while the result of ``first`` is awaited."""
-    if deaths[first] >= RESUBMISSIONS:
-        return [first]
-    window = range(first, min(first + ahead, len(deaths)))
-    return [k for k in window if deaths[k] < RESUBMISSIONS]
+Finished = Generator[tuple[int, Pending], None, None]
+
+
+def results_of(finished: Finished) -> Generator[tuple[int, Any], None, None]:
+    """Yield the number of each job with its result; an error of a job is raised at once."""
+    # Closed now, and not when the error that ends the run is forgotten.
+    with contextlib.closing(finished):
+        for k, future in finished:
+            yield k, future.result()
+
+
+def in_order(finished: Finished) -> Generator[Any, None, None]:
+    """Yield the results of jobs in their order; an error of a job is raised in its place."""
+    ready: dict[int, Pending] = {}
+    first = 0
+    with contextlib.closing(finished):
+        for k, future in finished:
+            ready[k] = future
+            while first in ready:
+                yield ready.pop(first).result()
+                first += 1
+
+
+def _to_submit(
+    deaths: dict[int, int], pending: dict[int, Pending], *, ahead: int
+) -> list[int]:
+    """Return which jobs should be handed out now."""
+    waiting = [k for k in deaths if k not in pending and deaths[k] < RESUBMISSIONS]
+    last_tries = [k for k in deaths if k not in pending and k not in waiting]
+    if not waiting and not pending:
+        return last_tries[:1]
+    alone = any(deaths[k] >= RESUBMISSIONS for k in pending)
+    return [] if alone else waiting[: max(0, ahead - len(pending))]
 
 
 def _count_losses(

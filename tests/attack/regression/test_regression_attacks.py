@@ -10,7 +10,7 @@ from scipy.stats import t as student
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.neighbors import KNeighborsRegressor
 
-from reticent.attack import Attack, SealedTags, score_targets
+from reticent.attack import Attack, Lessons, SealedTags, score_targets
 from reticent.attack.lira import shrunken
 from reticent.attack.regression import (
     CombinedResidual,
@@ -370,3 +370,28 @@ def test_own_variances_are_what_catches_models_that_interpolate(seed):
     )
     assert ours > 0.99
     assert theirs < 0.97
+
+
+def test_what_a_pool_teaches_is_learned_once(seed):
+    """As for classifiers: the lesson is the same whichever product comes first, and later ones do not learn again."""
+    pool, attack = made_up(seed=seed), CombinedResidual()
+    features = stream(seed, "regression/features").normal(size=(60, 2))
+    products = [
+        RegressionChallenge(
+            predictions=pool.predictions[k] + 0.01,
+            targets=pool.targets,
+            features=features,
+        )
+        for k in (0, 1)
+    ]
+
+    def scores(challenge, lessons, name="first"):
+        knowledge = replace(knowledge_of(pool, 60), lessons=lessons)
+        rng = stream(seed, f"attack/{name}")
+        return attack.score(challenge, knowledge=knowledge, rng=rng).values
+
+    alone = [scores(challenge, None) for challenge in products]
+    lessons = Lessons()
+    assert np.array_equal(scores(products[1], lessons), alone[1])
+    assert np.array_equal(scores(products[0], lessons, "second"), alone[0])
+    assert not np.array_equal(scores(products[0], None, "second"), alone[0])

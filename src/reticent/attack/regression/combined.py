@@ -17,7 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent.attack._base import Need, Scores
-from reticent.attack._games import Neighbours, nearest_records, odds_from_games
+from reticent.attack._games import (
+    Games,
+    Neighbours,
+    learn_from_games,
+    nearest_records,
+)
 from reticent.attack.regression._base import RegressionChallenge, RegressionKnowledge
 from reticent.attack.regression.gap_t import gap_log_ratio, prediction_moments
 from reticent.attack.regression.rmia import log_relative_ratio
@@ -69,10 +74,25 @@ class CombinedResidual:
     ) -> Scores:
         """Return the log-odds of membership."""
         pool = knowledge.need_pool(self.name)
+        near, games = knowledge.lesson(
+            self.name, lambda: self._learn(pool, challenge.features, rng)
+        )
+        predictions = challenge.predictions
+        return games.judge(
+            lambda shadows: _evidence(predictions, pool.of_models(shadows), near)
+        )
+
+    def _learn(
+        self,
+        pool: PredictionPool,
+        features: NDArray[np.float64] | None,
+        rng: np.random.Generator,
+    ) -> "tuple[_Neighbourhood | None, Games]":
+        """Return what the records and the pool tell, whatever product is attacked."""
         near = None
-        if challenge.features is not None and self.neighbours and len(challenge) > 1:
+        if features is not None and self.neighbours and len(features) > 1:
             near = _Neighbourhood.of(
-                challenge.features,
+                features,
                 pool.targets,
                 sizes=self.neighbours,
                 most=self.most_anchors,
@@ -80,20 +100,19 @@ class CombinedResidual:
             )
 
         def evidence(
-            model: int | None, shadows: NDArray[np.bool_], rows: NDArray[np.int64]
+            model: int, shadows: NDArray[np.bool_], rows: NDArray[np.int64]
         ) -> NDArray[np.float64]:
-            predictions = (
-                challenge.predictions if model is None else pool.predictions[model]
-            )
-            return _evidence(predictions, pool.of_models(shadows), near)[rows]
+            answers = pool.predictions[model]
+            return _evidence(answers, pool.of_models(shadows), near)[rows]
 
-        return odds_from_games(
+        games = learn_from_games(
             pool,
             evidence,
             most_rows=self.most_rows,
             most_games=self.most_games,
             rng=rng,
         )
+        return near, games
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,239 @@
+"""Begin an audit: the blind baseline, the product, a product that cannot know the members, and the product once more, side by side."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reticent.attack import BlindBaseline, blind_baseline
+from reticent.audits import Answers, Kind
+from reticent.data import Split, Table
+from reticent.pipeline._case import Case, train_seed
+from reticent.pipeline._clean import secret
+from reticent.product import Product, Trainer, as_product, clean_product
+from reticent.run import Content, Run, can_travel, seed_for, stream
+
+__all__ = ["Begun", "Replica", "begin"]
+
+# Share of audits that the blind baseline stops although members and non-members come from the same source. One in a
+# hundred is rare enough, and a shift of a few per cent is still seen.
+BLIND_FALSE_ALARM = 0.01
+# The stages by the names under which they are kept. The longest comes first, so that the others fit beside it.
+BLIND, PRODUCT, REPLICA, CONTROL = "blind", "answers", "insider/replica", "control"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replica:
+    """The product trained once more: its answers, and how long that took."""
+
+    answers: NDArray[np.float64]
+    seconds: float
+
+
+KINDS: Mapping[str, Any] = {
+    BLIND: BlindBaseline,
+    PRODUCT: Answers,
+    REPLICA: Replica,
+    CONTROL: Answers,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begun:
+    """What an audit starts from.
+
+    Parameters
+    ----------
+    blind : BlindBaseline
+        What the records alone tell about membership.
+    answers : Answers
+        The product's, on members and then on non-members.
+    product : Product or None
+        The product; None if only its answers were kept, by an earlier run that was interrupted.
+    unrelated : Answers or None
+        Those of a product trained on the auxiliary records; None if none was trained.
+    control : Product or None
+        That product, if it was trained just now.
+    replica : Replica or None
+        The product trained once more, for the insider; None if that is left to the insider.
+    """
+
+    blind: BlindBaseline
+    answers: Answers
+    product: Product | None
+    unrelated: Answers | None
+    control: Product | None
+    replica: Replica | None
+
+
+def begin(case: Case, run: Run) -> Begun:
+    """Do what needs nothing but the records and the recipe, all at the same time.
+
+    None of it looks at a result of another, so that the order cannot matter. What an interrupted run has finished is kept.
+
+    Parameters
+    ----------
+    case : Case
+        What is audited.
+    run : Run
+        Seed, store, workers.
+    """
+    run.tell("training the product", 0, 1)
+    stages = _stages(case, run)
+    results: dict[str, _Made] = {}
+    for name, depends in stages.items():
+        kept = run.store.find(name, KINDS[name], depends=depends)
+        if kept is not None:
+            results[name] = _Made(value=kept)
+    missing = [name for name in stages if name not in results]
+    if case.plan.product is not None:
+        results[PRODUCT] = _given(case, run)
+    start = _Start(
+        kind=case.kind,
+        trainer=case.plan.trainer,
+        split=case.split,
+        both=case.both,
+        seed=run.seed,
+        cleaned=case.plan.cleaned,
+        looks_inside=PRODUCT in stages or results[PRODUCT].value.internals is not None,
+    )
+    for k, made in run.effort.workers.each(_make, missing, shared=start):
+        name = missing[k]
+        # What cannot be sent from one process to another is made in this one.
+        results[name] = made or STAGES[name](start)
+        run.store.save(name, results[name].value, depends=stages[name])
+    run.tell("training the product", 1, 1)
+    control, replica = results.get(CONTROL), results.get(REPLICA)
+    return Begun(
+        blind=results[BLIND].value,
+        answers=results[PRODUCT].value,
+        product=results[PRODUCT].product,
+        unrelated=None if control is None else control.value,
+        control=None if control is None else control.product,
+        replica=None if replica is None else replica.value,
+    )
+
+
+def _stages(case: Case, run: Run) -> dict[str, Content]:
+    """Return what is to be done, and what each result depends on."""
+    stages = {BLIND: case.data_content}
+    trainer, auxiliary = case.plan.trainer, case.split.auxiliary
+    if trainer is not None and case.plan.product is None:
+        stages[PRODUCT] = case.content
+        # Before a deadline, the insider waits until it is known how long a training takes.
+        if case.kind.plays_insider and run.effort.deadline is None:
+            stages[REPLICA] = case.content
+    learns = auxiliary is not None and case.kind.can_learn_from(auxiliary)
+    if trainer is not None and learns:
+        stages[CONTROL] = case.content
+    return stages
+
+
+def _given(case: Case, run: Run) -> "_Made":
+    """Return the answers of a product that was made elsewhere."""
+    product = case.plan.product
+    answers = run.keep(
+        PRODUCT,
+        Answers,
+        lambda: case.kind.ask(product, case.both),
+        depends=case.content,
+    )
+    return _Made(value=answers, product=product)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Made:
+    """What came of one stage, and the product behind it, if one was trained."""
+
+    value: Any
+    product: Product | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Start:
+    """What all stages share; the control is opened only if the product can be."""
+
+    kind: Kind
+    trainer: Trainer | None
+    split: Split
+    both: Table
+    seed: int
+    cleaned: bool
+    looks_inside: bool
+
+    def train(self, table: Table, seed: int) -> tuple[Product, float]:
+        """Return a product, and the seconds of its training alone: pool and insider plan their trainings by it."""
+        assert self.trainer is not None, "without a recipe nothing is trained"
+        started = time.perf_counter()
+        product = as_product(self.trainer.train(table, seed=seed))
+        return product, time.perf_counter() - started
+
+
+def _make(start: _Start, name: str) -> _Made | None:
+    """Do one stage; this is a job for workers. None if its product cannot be sent to another process."""
+    made = STAGES[name](start)
+    return made if can_travel(made.product) else None
+
+
+def _blind(start: _Start) -> _Made:
+    rng = stream(start.seed, "blind")
+    return _Made(
+        value=blind_baseline(start.split, rng=rng, false_alarm=BLIND_FALSE_ALARM)
+    )
+
+
+def _product(start: _Start) -> _Made:
+    product, seconds = start.train(start.split.defender, train_seed(start.seed))
+    notes: tuple[str, ...] = ()
+    as_trained = None
+    if start.cleaned:
+        # What the insider's training again is compared with; it is not cleaned.
+        as_trained = start.kind.ask(product, start.both, looks_inside=False).outputs
+        product, note = _cleaned(product, start.split.defender)
+        notes = (note,)
+    answers = start.kind.ask(product, start.both)
+    answers = replace(
+        answers,
+        seconds=seconds,
+        warnings=(*notes, *answers.warnings),
+        as_trained=as_trained,
+    )
+    return _Made(value=answers, product=product)
+
+
+def _cleaned(product: Product, members: Table) -> tuple[Product, str]:
+    """Return the product without what its file need not tell, and what was done in one sentence."""
+    cleaned = clean_product(product, members, rng=secret())
+    done = "; ".join(str(entry) for entry in cleaned.done) or "nothing"
+    kept = "; ".join(str(entry) for entry in cleaned.kept)
+    note = f"the product was cleaned before it was attacked ({done}), and {cleaned.changed}"
+    return cleaned.product, note + (f"; could not be cleaned: {kept}" if kept else "")
+
+
+def _replica(start: _Start) -> _Made:
+    assert start.trainer is not None, "without a recipe nothing is trained"
+    # As in the insider's rounds, whose table is coded once for all of them.
+    everybody = start.trainer.prepared(start.both)
+    members = everybody.take(np.arange(len(start.split.defender)))
+    product, seconds = start.train(members, train_seed(start.seed))
+    answers = np.asarray(product.outputs(everybody.features), dtype=np.float64)
+    return _Made(value=Replica(answers=answers, seconds=seconds))
+
+
+def _control(start: _Start) -> _Made:
+    auxiliary = start.split.auxiliary
+    assert auxiliary is not None, "the control is trained only where there is one"
+    product, _ = start.train(auxiliary, seed_for(start.seed, "control"))
+    answers = start.kind.ask(product, start.both, looks_inside=start.looks_inside)
+    return _Made(value=answers, product=product)
+
+
+STAGES: Mapping[str, Callable[[_Start], _Made]] = {
+    BLIND: _blind,
+    PRODUCT: _product,
+    REPLICA: _replica,
+    CONTROL: _control,
+}
