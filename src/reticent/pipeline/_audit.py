@@ -119,7 +119,7 @@ def run_audit(
     size = choose_pool(case, answers, run)
     findings += size.findings()
     pool = train_pool(case, size, answers.values.shape[1], run)
-    files = open_files(case, product, null, run) if case.kind.has_file else Files()
+    files = open_files(case, begun, null, run) if case.kind.has_file else Files()
     findings += files.findings
     arena = Arena.of(case, answers, null, files, pool=pool, run=run)
     scored = score_all(plan, arena, run)

@@ -1,5 +1,6 @@
 """Begin an audit: the blind baseline, the product, a product that cannot know the members, and the product once more, side by side."""
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -11,16 +12,27 @@ from numpy.typing import NDArray
 from reticent.attack import BlindBaseline, blind_baseline
 from reticent.audits import Answers, Kind
 from reticent.data import Split, Table
+from reticent.errors import OutputRefused
 from reticent.pipeline._case import Case, train_seed
 from reticent.pipeline._clean import secret
-from reticent.product import Product, Trainer, as_product, clean_product
-from reticent.run import Content, Run, can_travel, seed_for, stream
+from reticent.product import (
+    OpenedFile,
+    Product,
+    Trainer,
+    as_product,
+    clean_product,
+    open_file,
+)
+from reticent.run import GIGABYTE, Content, Run, can_travel, seed_for, stream
 
 __all__ = ["Begun", "Replica", "begin"]
 
 # Share of audits that the blind baseline stops although members and non-members come from the same source. One in a
 # hundred is rare enough, and a shift of a few per cent is still seen.
 BLIND_FALSE_ALARM = 0.01
+# Files are opened where their products are made if ten copies of the records, which is about what two opened files take, have room in this share of the memory: they are held while
+# the pool is trained.
+COPIES, SHARE_FOR_FILES = 10, 0.05
 # The stages by the names under which they are kept. The longest comes first, so that the others fit beside it.
 BLIND, PRODUCT, REPLICA, CONTROL = "blind", "answers", "insider/replica", "control"
 
@@ -57,6 +69,8 @@ class Begun:
         Those of a product trained on the auxiliary records; None if none was trained.
     control : Product or None
         That product, if it was trained just now.
+    file, control_file : OpenedFile or None
+        The files of both beside the records, if they were opened just now.
     replica : Replica or None
         The product trained once more, for the insider; None if that is left to the insider.
     """
@@ -67,6 +81,8 @@ class Begun:
     unrelated: Answers | None
     control: Product | None
     replica: Replica | None
+    file: OpenedFile | None = None
+    control_file: OpenedFile | None = None
 
 
 def begin(case: Case, run: Run) -> Begun:
@@ -99,6 +115,9 @@ def begin(case: Case, run: Run) -> Begun:
         seed=run.seed,
         cleaned=case.plan.cleaned,
         looks_inside=PRODUCT in stages or results[PRODUCT].value.internals is not None,
+        opens=case.kind.has_file
+        and COPIES * case.features.nbytes
+        <= SHARE_FOR_FILES * run.effort.memory * GIGABYTE,
     )
     for k, made in run.effort.workers.each(_make, missing, shared=start):
         name = missing[k]
@@ -114,6 +133,8 @@ def begin(case: Case, run: Run) -> Begun:
         unrelated=None if control is None else control.value,
         control=None if control is None else control.product,
         replica=None if replica is None else replica.value,
+        file=results[PRODUCT].file,
+        control_file=None if control is None else control.file,
     )
 
 
@@ -146,10 +167,11 @@ def _given(case: Case, run: Run) -> "_Made":
 
 @dataclass(frozen=True, kw_only=True)
 class _Made:
-    """What came of one stage, and the product behind it, if one was trained."""
+    """What came of one stage, the product behind it, if one was trained, and its file, if it was opened."""
 
     value: Any
     product: Product | None = None
+    file: OpenedFile | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +185,15 @@ class _Start:
     seed: int
     cleaned: bool
     looks_inside: bool
+    opens: bool
+
+    def made(self, answers: Answers, product: Product) -> _Made:
+        """Return answers with the product and its file; a file that cannot be read is left for later, when that is said."""
+        file = None
+        if self.opens:
+            with contextlib.suppress(OutputRefused):
+                file = open_file(product, self.both)
+        return _Made(value=answers, product=product, file=file)
 
     def train(self, table: Table, seed: int) -> tuple[Product, float]:
         """Return a product, and the seconds of its training alone: pool and insider plan their trainings by it."""
@@ -201,7 +232,7 @@ def _product(start: _Start) -> _Made:
         warnings=(*notes, *answers.warnings),
         as_trained=as_trained,
     )
-    return _Made(value=answers, product=product)
+    return start.made(answers, product)
 
 
 def _cleaned(product: Product, members: Table) -> tuple[Product, str]:
@@ -228,7 +259,7 @@ def _control(start: _Start) -> _Made:
     assert auxiliary is not None, "the control is trained only where there is one"
     product, _ = start.train(auxiliary, seed_for(start.seed, "control"))
     answers = start.kind.ask(product, start.both, looks_inside=start.looks_inside)
-    return _Made(value=answers, product=product)
+    return start.made(answers, product)
 
 
 STAGES: Mapping[str, Callable[[_Start], _Made]] = {

@@ -1,6 +1,6 @@
 """Open the product's file, and that of the control: whoever is given a product holds all of its bytes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,6 +8,7 @@ from reticent.attack import Searched, search_file
 from reticent.data import Finding, Severity
 from reticent.errors import OutputRefused
 from reticent.pipeline._ask import Null
+from reticent.pipeline._begin import Begun
 from reticent.pipeline._case import Case, train_seed
 from reticent.product import OpenedFile, Product, as_product, open_file
 from reticent.run import Run, content_of
@@ -45,7 +46,7 @@ class Files:
     findings: tuple[Finding, ...] = ()
 
 
-def open_files(case: Case, product: Product | None, null: Null, run: Run) -> Files:
+def open_files(case: Case, begun: Begun, null: Null, run: Run) -> Files:
     """Lay the file of the product, and that of the control, beside the records in question, and look for every record in them.
 
     What an interrupted run has read is kept. Both are searched at the same time, and once: the attack and the counts use the same search.
@@ -54,8 +55,8 @@ def open_files(case: Case, product: Product | None, null: Null, run: Run) -> Fil
     ----------
     case : Case
         What is audited.
-    product : Product or None
-        The product; None if only its answers were kept.
+    begun : Begun
+        The product, and what was opened when it was made.
     null : Null
         The control.
     run : Run
@@ -65,16 +66,21 @@ def open_files(case: Case, product: Product | None, null: Null, run: Run) -> Fil
         file = run.keep(
             "file",
             OpenedFile,
-            lambda: open_file(_product(case, product, run), case.both),
+            lambda: _opened(
+                begun.file, lambda: _product(case, begun.product, run), case
+            ),
             depends=case.content,
         )
         if null.rows is not None:
             control = file.take(null.rows)
         else:
+            # What was opened is the file of the product that was trained beside this one, and of no other control.
+            is_trained = null.product is begun.control
+            ready = begun.control_file if is_trained else None
             control = run.keep(
                 "control-file",
                 OpenedFile,
-                lambda: open_file(_control(case, null, run), case.both),
+                lambda: _opened(ready, lambda: _control(case, null, run), case),
                 depends=case.content,
             )
     except OutputRefused as refusal:
@@ -98,6 +104,13 @@ def _search(shared: tuple[Sequence[OpenedFile], int], which: int) -> Searched:
     """Search one of the files; this is a job for workers."""
     files, group = shared
     return search_file(files[which], smallest_group=group)
+
+
+def _opened(
+    ready: OpenedFile | None, product: Callable[[], Product], case: Case
+) -> OpenedFile:
+    """Return a file that was opened before, or open that of a product."""
+    return open_file(product(), case.both) if ready is None else ready
 
 
 def _product(case: Case, product: Product | None, run: Run) -> Product:

@@ -22,14 +22,15 @@ from reticent.pipeline._case import Case, train_seed
 from reticent.policy import Policy
 from reticent.run import Content, Run, content_of
 
-__all__ = ["LOOKS", "play_insider"]
+__all__ = ["LOOKS", "checked_rounds", "play_insider"]
 
 # Numbers of rounds after which the interval may be looked at; each look is paid for.
 LOOKS = (8, 16, 32, 64, 100)
-# Rounds of the first regime that train on the members themselves, whatever was seen before. The later ones may share one model, if all
-# of these gave the product. A trainer that gives it by chance, with probability q each time, passes with q**9, the one that is shared counted.
-# Whatever q is, sharing adds false alarms in at most 2 of 100 audits with all three regimes, and in 3.3 with this one alone (decision 0037).
-CHECKED_ROUNDS = 8
+# Rounds of the first regime that train on the members themselves, whatever was seen before: a quarter of those that are planned, within these bounds. The later ones
+# may share one model, if all of these gave the product. A trainer that gives it by chance, with probability q each time, passes k rounds with q**(k + 1), the one that is
+# shared counted. The fewer rounds follow, the less such luck can show. Whatever q is, sharing adds false alarms in at most 2 of 100 audits with all three regimes, and
+# in 3.3 with this one alone (decision 0037).
+FEWEST_CHECKED, MOST_CHECKED, CHECKED_SHARE = 2, 8, 4
 SEEDED = (Regime.ORIGINAL_SEEDED, Regime.SHUFFLED_SEEDED)
 UNKNOWN_SEED = (
     "training again with the recorded seed gives always the same product, and not this one: the product has another seed, or was trained by other "
@@ -146,13 +147,13 @@ class _Game:
         return _trainings(rounds, shares=shares)
 
     def shared(
-        self, regime: Regime, played: Sequence[Round]
+        self, regime: Regime, played: Sequence[Round], planned: int
     ) -> NDArray[np.float64] | None:
         """Return the model that further rounds may share; None if each must train its own."""
         is_product = (
             regime == Regime.ORIGINAL_SEEDED
             and self.gives == Retrained.PRODUCT
-            and len(played) >= CHECKED_ROUNDS
+            and len(played) >= checked_rounds(planned)
             and all(one.repeats for one in played)
         )
         return self.replica if is_product else None
@@ -172,20 +173,23 @@ def _play(
     results = []
     for regime, numbers in looks.items():
         played: list[Round] = []
+        planned = numbers[-1]
         for look in numbers:
-            shared = game.shared(regime, played)
+            shared = game.shared(regime, played, planned)
             own = _trainings(look, shares=False)
-            if played and shared is None and own > game.trainings(regime, numbers[-1]):
+            if played and shared is None and own > game.trainings(regime, planned):
                 # Planned with one model for all later rounds, but training again gave other products too: there is no time for more.
                 break
-            played += run.keep_each(
-                f"retraining, {regime}",
-                Round,
-                range(len(played), look),
-                play_round,
-                shared=(game.rounds, regime, shared),
-                depends=_round_contents(case, regime, len(played), look),
-            )
+            # Before the first look it is found out whether later rounds may share a model.
+            for until in sorted({min(checked_rounds(planned), look), look}):
+                played += run.keep_each(
+                    f"retraining, {regime}",
+                    Round,
+                    range(len(played), until),
+                    play_round,
+                    shared=(game.rounds, regime, game.shared(regime, played, planned)),
+                    depends=_round_contents(case, regime, len(played), until),
+                )
             wins = sum(one.win for one in played)
             privacy = privacy_from_rounds(wins, len(played), level=each)
             # Wholly on one side of the limit: more rounds could only change the digits.
@@ -238,7 +242,7 @@ def plan_rounds(
     """Return the largest number of rounds per regime whose trainings fit into the time.
 
     Regimes have equal shares of the time. A round costs two trainings. In the original order, where training again gives the product,
-    rounds after the first 8 cost one. Where the product's seed is not known, the regimes that need it have no rounds. Numbers are
+    rounds after the first quarter, of at most 8, cost one. Where the product's seed is not known, the regimes that need it have no rounds. Numbers are
     taken from ``LOOKS``, so that a little more or less time does not change them.
 
     Parameters
@@ -277,4 +281,15 @@ def plan_rounds(
 
 def _trainings(rounds: int, *, shares: bool) -> int:
     """Return how many trainings so many rounds take, if later ones share a model or none do."""
-    return rounds + (min(rounds, CHECKED_ROUNDS) if shares else rounds)
+    return rounds + (min(rounds, checked_rounds(rounds)) if shares else rounds)
+
+
+def checked_rounds(planned: int) -> int:
+    """Return how many of the rounds that are planned train a model of their own in any case.
+
+    Examples
+    --------
+    >>> [checked_rounds(planned) for planned in LOOKS]
+    [2, 4, 8, 8, 8]
+    """
+    return min(MOST_CHECKED, max(FEWEST_CHECKED, -(-planned // CHECKED_SHARE)))

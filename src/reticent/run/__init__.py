@@ -11,7 +11,7 @@ from reticent.run._owner import KEYED, has_owner_key, keyed, owner_folder
 from reticent.run._processes import Processes
 from reticent.run._random import seed_for, stream
 from reticent.run._read import read_text
-from reticent.run._run import Progress, Run, quiet, silent
+from reticent.run._run import GIGABYTE, Progress, Run, quiet, silent
 from reticent.run._store import Store
 from reticent.run._threads import one_thread
 from reticent.run._timetable import Timetable, Work, timetable
@@ -20,6 +20,7 @@ from reticent.run._workers import Serial, Workers, can_travel
 from reticent.run._write import open_folder, write_bytes, write_text
 
 __all__ = [
+    "GIGABYTE",
     "KEYED",
     "Cluster",
     "Content",
