@@ -80,6 +80,10 @@ def one_invented(made):
     return made.assign(town=made["town"].where(made.index != 3, "nowhere"))
 
 
+def one_pooled(made):
+    return made.assign(town=made["town"].where(made.index != 3, "(other)"))
+
+
 def one_of_another_type(made):
     return made.assign(age=made["age"].astype(object).where(made.index != 3, "old"))
 
@@ -90,6 +94,7 @@ def one_of_another_type(made):
         (one_finer, "finer_numbers", "pressure"),
         (one_coarser, "coarser_numbers", "weight"),
         (one_invented, "new_categories", "town"),
+        (one_pooled, "pooled_categories", "town"),
         (one_of_another_type, "other_type", "age"),
     ],
 )
@@ -100,3 +105,10 @@ def test_each_way_to_differ_is_a_finding_that_names_the_column_and_no_value(tabl
     assert f"'{column}'" in finding.text
     assert "nowhere" not in finding.text
     assert "old" not in finding.text.split()
+
+
+def test_a_table_with_its_own_word_for_rare_categories_and_an_invented_one_is_warned_about(table):  # fmt: skip
+    made = one_pooled(one_invented(people(120, np.random.default_rng(0))))
+    made.loc[5, "town"] = "nowhere"
+    (finding,) = in_columns_of(made, table.features, table.schema).findings
+    assert finding.name == "new_categories"

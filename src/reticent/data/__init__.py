@@ -1,6 +1,6 @@
 """Read, validate and divide a table by unit (person), not by row."""
 
-from reticent.data._alike import Alike, in_columns_of
+from reticent.data._alike import OTHER, Alike, in_columns_of
 from reticent.data._builtin import BUILTIN_NAME, BUILTIN_TARGET, builtin_table
 from reticent.data._coded import UNKNOWN, Coded, Coder
 from reticent.data._file import read_frame
@@ -27,6 +27,7 @@ __all__ = [
     "BUILTIN_NAME",
     "BUILTIN_TARGET",
     "MISSING",
+    "OTHER",
     "PARTS",
     "SMALLEST_PART",
     "UNKNOWN",

@@ -12,7 +12,9 @@ from reticent.data._finding import Finding, Severity, quoted
 from reticent.data._table import ColumnKind, Schema
 from reticent.errors import InvalidTable
 
-__all__ = ["Alike", "in_columns_of"]
+__all__ = ["OTHER", "Alike", "in_columns_of"]
+
+OTHER = "(other)"  # what our generators write for categories that they do not list
 
 # Decimal places that are looked at: beyond them, rounding errors of double precision begin for numbers of some millions.
 MOST_DECIMALS = 8
@@ -106,22 +108,34 @@ def in_columns_of(
 def _new_categories(
     frame: pd.DataFrame, features: pd.DataFrame, schema: Schema
 ) -> list[Finding]:
-    new = []
+    new: list[str] = []
+    pooled: list[str] = []
     for name in schema.names(ColumnKind.CATEGORICAL):
         known = set(features[name].dropna().map(str))
         values = frame[name].dropna().map(str)
-        if len(values) and not values.isin(known).all():
-            new.append(name)
-    if not new:
-        return []
-    return [
-        Finding(
-            name="new_categories",
-            severity=Severity.WARNING,
-            text=f"the synthetic table has categories that no real record has in {quoted(new)}: they are invented, or written in another "
-            "way, and then no copy of a record can be recognised by them. Write both tables alike.",
+        invented = set(values) - known
+        if invented:
+            (pooled if invented == {OTHER} else new).append(name)
+    findings = []
+    if new:
+        findings.append(
+            Finding(
+                name="new_categories",
+                severity=Severity.WARNING,
+                text=f"the synthetic table has categories that no real record has in {quoted(new)}: they are invented, or written in another "
+                "way, and then no copy of a record can be recognised by them. Write both tables alike.",
+            )
         )
-    ]
+    if pooled:
+        findings.append(
+            Finding(
+                name="pooled_categories",
+                severity=Severity.NOTE,
+                text=f"rows of the synthetic table have {OTHER} in {quoted(pooled)}, as reticent synthesize writes categories that are too rare to "
+                "be listed: no copy of a record can be recognised by these cells.",
+            )
+        )
+    return findings
 
 
 def _other_rounding(

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from reticent.data import OTHER
+
 __all__ = ["OTHER", "Categories", "Column", "Numbers"]
 
-OTHER = "(other)"  # what stands for categories that are not listed
 Cells = NDArray[np.int64]
 DIGITS = 2  # decimal digits by which values inside one cell are told apart
 
