@@ -373,9 +373,9 @@ def unfinished(killed, tmp_path):
     return Path(shutil.copytree(killed, tmp_path, dirs_exist_ok=True))
 
 
-# The product and its control, then eight rounds of three regimes with two trainings each: also where rounds could share a model, the
-# first ones check that training again gives it.
-ALL_TRAININGS = 2 + 3 * 8 * 2
+# The product, and once more for the insider; then eight rounds of three regimes. Two regimes have two trainings in each round. In the first one, two rounds check that training
+# again gives the product, and the other six share that model.
+ALL_TRAININGS = 2 + (2 * 2 + 6) + 2 * 8 * 2
 
 
 def fits(folder):
