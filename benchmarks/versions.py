@@ -20,7 +20,18 @@ TRAINERS = (
     "sklearn.ensemble.HistGradientBoostingClassifier()",
     "sklearn.ensemble.RandomForestClassifier()",
 )
-OPTIONS = "--target income --group race --pool 16 --rounds 8 --minutes 10".split()
+OPTIONS = [
+    "--target",
+    "income",
+    "--group",
+    "race",
+    "--pool",
+    "16",
+    "--rounds",
+    "8",
+    "--minutes",
+    "10",
+]
 HERE = Path(__file__).resolve().parents[1] / "src"
 
 
