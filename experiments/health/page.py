@@ -128,7 +128,7 @@ def settled(kept: dict) -> str:
     both = paired_gains(kept, REPEATED[2], STEPS, lambda m: m["positives"]) + gains
     if len(gains) < 3:
         return "They were not run"
-    return f"{len(gains)} of {len(SETTLING)}, which are as many as show 2.4 points four times in five by the spread of the 36 before: {interval(gains, sign='+')} in positives, which {verdict(gains, GAINS['positives'])}, and {interval(areas, sign='+')} in area under the curve. All {len(both)} pairs with other seeds together, none of which gave rise to the question: {interval(both, sign='+')} in positives, which {verdict(both, GAINS['positives'])}"  # fmt: skip
+    return f"{len(gains)} of {len(SETTLING)}, which are as many as show 2.4 points four times in five by the spread of the 36 before: {interval(gains, sign='+')} in positives, which {verdict(gains, GAINS['positives'])}, and {interval(areas, sign='+')} in area under the curve. The plan judges these by themselves. That all {len(both)} pairs with other seeds might be taken together, none of which gave rise to the question, was thought of after their results were seen, so this counts for less: {interval(both, sign='+')} in positives, which {verdict(both, GAINS['positives'])}"  # fmt: skip
 
 
 def grown(kept: dict) -> str:
