@@ -1,10 +1,13 @@
 """Soundness of the marginal generator: sensitivities by replay, the law of the noise, and flaws that must be refuted."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import minimize
+from scipy.special import log_softmax
 from scipy.stats import binom, norm
 
 from reticent.account import Budget as Target
@@ -222,6 +225,10 @@ def test_beliefs_are_those_of_the_whole_joint_distribution(seed):
     theta |= {(c,): rng.normal(size=sizes[c]) for c in range(5)}
     model = junction.Junction.of(sizes, pairs)
     beliefs = model.beliefs(theta)
+    logs = [np.zeros(math.prod(sizes[c] for c in clique)) for clique in model.cliques]
+    _, of_nothing = model.calibrated(logs)
+    # Without potentials every state of all columns has the weight 1.
+    assert of_nothing == pytest.approx(np.log(math.prod(sizes)), abs=1e-12)
     whole = np.zeros(sizes)
     for factor, part in theta.items():
         whole += part.reshape([sizes[c] if c in factor else 1 for c in range(5)])
@@ -263,25 +270,35 @@ def test_a_factor_measured_twice_counts_by_its_precision():
 
     def first(variances):
         measured = [junction.Measured((0,), c, v) for c, v in zip(counts, variances, strict=True)]  # fmt: skip
-        theta = junction.fitted(model, measured, {}, total=1_000.0, rounds=100)
-        return 1_000 * model.marginal(model.beliefs(theta), (0,))[0]
+        _, beliefs = junction.fitted(model, measured, {}, total=1_000.0, precision=1e-6)
+        share = model.marginal(beliefs, (0,))[0]
+        variance = 1 / sum(1 / v for v in variances)
+        # Entropy pulls both counts together, by its weight times the variance times the potential, which is half of the log odds.
+        return 1_000 * share + junction.ENTROPY * variance * np.log(share / (1 - share)) / 2  # fmt: skip
 
-    assert first((100.0, 300.0)) == pytest.approx(400.0, abs=0.1)
+    assert first((1.0, 3.0)) == pytest.approx(400.0, abs=1e-3)
+    assert first((100.0, 300.0)) == pytest.approx(400.0, abs=1e-3)
     # The twin: with equal variances it is the plain mean.
-    assert first((100.0, 100.0)) == pytest.approx(500.0, abs=0.1)
+    assert first((100.0, 100.0)) == pytest.approx(500.0, abs=1e-3)
 
 
-def test_cells_are_counted_without_making_the_tree(seed):
+def test_pairs_are_affordable_if_the_tree_has_room_for_their_cells(seed):
     rng = stream(seed, "graphs")
     sizes = tuple(int(k) for k in rng.integers(2, 9, 7))
     every = [(i, j) for i in range(7) for j in range(i + 1, 7)]
-    for edges in (0, 3, 6, 12, 21):
-        pairs = [every[k] for k in rng.permutation(21)[:edges]]
-        made = junction.Junction.of(sizes, pairs)
-        shapes = [[sizes[c] for c in clique] for clique in made.cliques]
-        assert junction.cells_of(sizes, pairs) == sum(map(np.prod, shapes))
-    # The twin: with a pair more there are other cells.
-    assert junction.cells_of(sizes, every) != junction.cells_of(sizes, every[1:])
+
+    def cells(pairs):
+        cliques = junction.Junction.of(sizes, pairs).cliques
+        return sum(math.prod(sizes[c] for c in clique) for clique in cliques)
+
+    for edges in (0, 3, 6, 12, 20):
+        known = [every[k] for k in rng.permutation(21)[:edges]]
+        each = {pair: cells([*known, pair]) for pair in every}
+        most = sorted(each.values())[10]
+        found = junction.affordable(sizes, known, every, most=most)
+        assert found == [p for p in every if p in known or each[p] <= most]
+    # The twin: with less room there are fewer, and what is known stays.
+    assert junction.affordable(sizes, known, every, most=1) == sorted(known)
 
 
 def test_groups_in_two_bytes_change_no_row(seed, monkeypatch):
@@ -302,16 +319,74 @@ def test_columns_of_answers_are_told_from_other_numbers():
     assert domain.looks(as_table(frame[["answers"]])) == 0
 
 
-def test_the_fit_reaches_what_was_measured(seed):
-    rng = stream(seed, "fit")
+def noisy_pairs(rng, deviation):
+    """Return a tree of three columns, noisy counts of two pairs of 1,000 records, and the counts without noise."""
     joint = rng.random((3, 4, 2))
     joint *= 1_000 / joint.sum()
-    measured = [junction.Measured((0, 1), joint.sum(axis=2), 1.0), junction.Measured((1, 2), joint.sum(axis=0), 1.0)]  # fmt: skip
-    model = junction.Junction.of((3, 4, 2), [(0, 1), (1, 2)])
-    theta = junction.fitted(model, measured, {}, total=1_000.0, rounds=400)
-    beliefs = model.beliefs(theta)
-    for one in measured:
-        assert 1_000 * model.marginal(beliefs, one.factor) == pytest.approx(one.counts, abs=2.0)  # fmt: skip
+    true = {(0, 1): joint.sum(axis=2), (1, 2): joint.sum(axis=0)}
+    measured = [
+        junction.Measured(f, c + deviation * rng.normal(size=c.shape), deviation**2)
+        for f, c in true.items()
+    ]
+    return junction.Junction.of((3, 4, 2), list(true)), measured, true
+
+
+def test_the_fit_reaches_what_was_measured(seed):
+    model, measured, true = noisy_pairs(stream(seed, "fit"), 1e-3)
+    theta, beliefs = junction.fitted(model, measured, {}, total=1_000.0, precision=0.01)
+    assert np.concatenate(beliefs) == pytest.approx(np.concatenate(model.beliefs(theta)), abs=1e-12)  # fmt: skip
+    for factor, counts in true.items():
+        # Counts are taken to be no more exact than one person, and entropy may use that.
+        assert 1_000 * model.marginal(beliefs, factor) == pytest.approx(counts, abs=0.5)  # fmt: skip
+
+
+def test_counts_that_add_up_to_another_total_are_fitted_as_if_they_did_not(seed):
+    model, measured, _ = noisy_pairs(stream(seed, "fit"), 20.0)
+    more = [replace(m, counts=m.counts + 7.0) for m in measured]
+
+    def fit(counts):
+        return np.concatenate(junction.fitted(model, counts, {}, total=1_000.0, precision=1e-7)[1])  # fmt: skip
+
+    assert fit(more) == pytest.approx(fit(measured), abs=1e-7)
+    # The twin: more in one cell alone is something else.
+    more[0].counts[0, 0] += 7.0
+    assert fit(more) != pytest.approx(fit(measured), abs=1e-4)
+
+
+def test_the_fit_is_the_maximum_that_a_search_over_all_cells_finds(seed):
+    """The whole joint distribution, cell by cell, by another method: the same marginals. The twin: with another weight of entropy they are others."""
+    model, measured, _ = noisy_pairs(stream(seed, "fit"), 20.0)
+    _, beliefs = junction.fitted(model, measured, {}, total=1_000.0, precision=1e-7)
+
+    def searched(entropy):
+        def loss(logits):
+            log = log_softmax(logits)
+            joint = np.exp(log).reshape(3, 4, 2)
+            # Counts of the pairs (0, 1) and (1, 2).
+            counts = (1_000 * joint.sum(axis=2), 1_000 * joint.sum(axis=0))
+            squares = sum(((c - m.counts) ** 2).sum() / m.variances for c, m in zip(counts, measured, strict=True))  # fmt: skip
+            return float(entropy * 1_000 * (np.exp(log) @ log) + squares / 2)
+
+        best = minimize(loss, np.zeros(24), method="BFGS", options={"gtol": 1e-7})
+        return np.exp(log_softmax(best.x)).reshape(3, 4, 2)
+
+    for entropy, agrees in ((junction.ENTROPY, True), (3 * junction.ENTROPY, False)):
+        joint = searched(entropy)
+        pairs = (joint.sum(axis=2), joint.sum(axis=0))
+        near = [model.marginal(beliefs, m.factor) == pytest.approx(p, abs=1e-5) for m, p in zip(measured, pairs, strict=True)]  # fmt: skip
+        assert all(near) is agrees
+
+
+def test_a_fit_goes_on_from_where_another_ended(seed):
+    """Rounding ends the search where no step helps any more; what it began with does not matter."""
+    model, measured, _ = noisy_pairs(stream(seed, "fit"), 5.0)
+    theta, _ = junction.fitted(model, measured, {}, total=1_000.0, precision=0.0)
+    again, _ = junction.fitted(model, measured, theta, total=1_000.0, precision=0.0)
+    far = {f: t + stream(seed, "far").normal(size=t.shape) for f, t in theta.items()}
+    back, _ = junction.fitted(model, measured, far, total=1_000.0, precision=0.0)
+    for factor in theta:
+        assert again[factor] == pytest.approx(theta[factor], abs=1e-6)
+        assert back[factor] == pytest.approx(theta[factor], abs=1e-4)
 
 
 @pytest.mark.parametrize("method", ["tree", "adaptive"])

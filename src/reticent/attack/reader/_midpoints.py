@@ -98,11 +98,11 @@ def _pairs(
     x = np.tile(seen.matrix[:, j], count)
     t = np.repeat(borders, n)
     level = Level(
-        rows=np.tile(np.arange(n), count),
         node=np.repeat(np.arange(count), n),
-        feature=np.full(n * count, j),
+        unit=np.full(n * count, seen.unit[j]),
         x=x,
         t=t,
         left=x <= t,
+        known=np.flatnonzero(np.isfinite(x) & np.isfinite(t)),
     )
-    return level.ordered(seen).pairs(level, seen)
+    return level.ordered().pairs(level)

@@ -12,6 +12,7 @@ import warnings
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,6 +134,11 @@ class Seen:
             spread = np.nanstd(finite, axis=0)
         return np.where(np.isfinite(spread) & (spread > 0), spread, 1.0)
 
+    @cached_property
+    def is_finite(self) -> bool:
+        """Whether no value is missing or infinite."""
+        return bool(np.isfinite(self.matrix).all())
+
     @classmethod
     def of(cls, matrix: NDArray[np.float64], *, single: bool, strict: bool) -> "Seen":
         matrix = _rounded(matrix, single=single)
@@ -208,42 +214,31 @@ class Distances:
         self.trees = 0
         self.nearest, self.squares, self.mean = (np.zeros(n) for _ in range(3))
         self.times, self.off = np.zeros(n), np.zeros(n)
-        self._begin(n)
 
-    def _begin(self, n: int) -> None:
-        self._least, self._sum = np.full(n, FAR), np.zeros(n)
-        self._met = np.zeros(n, dtype=np.int64)
-
-    def add(
-        self, level: "Level", ordered: "Ordered", spread: NDArray[np.float64]
+    def add_beside(
+        self, level: "Level", ordered: "Ordered", rows: NDArray[np.int64]
     ) -> None:
-        """Add the nodes of one depth."""
-        apart = np.abs(level.x - level.t) / spread[level.feature]
-        rows, known = level.rows, np.isfinite(apart)
-        if not known.all():
-            rows, apart = rows[known], apart[known]
-        log = np.log(apart + CLOSE)
-        self._least[rows] = np.minimum(self._least[rows], log)
-        self._sum[rows] += log
-        self._met[rows] += 1
-        # The last value below a threshold and the first above it, where there are both.
+        """Add the last value below each threshold of one depth and the first above it, where there are both."""
         below, above = ordered.sides()
-        a, b = (level.x[ordered.record(k)] for k in (below, above))
-        t = level.t[ordered.record(below)]
+        a, b = (level.x.take(ordered.record(k)) for k in (below, above))
+        t = level.t.take(ordered.record(below))
         off = np.abs((t - a) / (b - a) - 0.5)
         for side in (below, above):
-            count = ordered.counts[side]
-            beside = level.rows[ordered.records(side)]
+            beside = rows.take(ordered.records(side))
             self.times[beside] += 1
-            self.off[beside] += np.repeat(off, count)
+            self.off[beside] += np.repeat(off, ordered.counts.take(side))
 
-    def next_tree(self) -> None:
-        """Sum up the tree that was walked, and begin with another one."""
+    def add_tree(
+        self,
+        least: NDArray[np.float64],
+        total: NDArray[np.float64],
+        met: NDArray[np.int64],
+    ) -> None:
+        """Add the logarithms of a tree: the least of each record, their sum, and their number."""
         self.trees += 1
-        self.nearest += self._least
-        self.squares += self._least**2
-        self.mean += self._sum / np.maximum(self._met, 1)
-        self._begin(len(self.mean))
+        self.nearest += least
+        self.squares += least**2
+        self.mean += total / np.maximum(met, 1)
 
     def summary(self) -> tuple[NDArray[np.float64], ...]:
         """Return five numbers per record."""
@@ -254,6 +249,54 @@ class Distances:
         return nearest, spread, self.mean / trees, self.times / trees, off
 
 
+class _Travellers:
+    """Records on their way down a tree, with what they met. Arrays hold only those that go on: most of the time of a walk is spent on looking up single records.
+
+    Parameters
+    ----------
+    n : int
+        Number of records, all of which begin at the root.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.rows, self.node = np.arange(n), np.zeros(n, dtype=np.int64)
+        self.gains, self.gaps = np.zeros(n), np.zeros(n)
+        self.least, self.total = np.full(n, FAR), np.zeros(n)
+        self.met = np.zeros(n, dtype=np.int64)
+        self.arrived = {name: values.copy() for name, values in self._met().items()}
+
+    def _met(self) -> dict[str, NDArray[np.generic]]:
+        return {k: v for k, v in vars(self).items() if k not in ("rows", "arrived")}
+
+    def leave_behind(self, goes_on: NDArray[np.bool_]) -> None:
+        """Put down what those have met who have arrived."""
+        if goes_on.all():
+            return
+        # Positions and not masks, by which numpy looks up several times as fast.
+        on, off = np.flatnonzero(goes_on), np.flatnonzero(~goes_on)
+        at = self.rows.take(off)
+        for name, values in self._met().items():
+            self.arrived[name][at] = values.take(off)
+            setattr(self, name, values.take(on))
+        self.rows = self.rows.take(on)
+
+    def meet(self, level: "Level", spread: NDArray[np.float64]) -> None:
+        """Add how far each lies from the threshold of its node."""
+        apart = np.abs(level.x - level.t)
+        apart /= spread
+        apart += CLOSE
+        if level.known is None:
+            log = np.log(apart, out=apart)
+            np.minimum(self.least, log, out=self.least)
+            self.total += log
+            self.met += 1
+        else:
+            known, log = level.known, np.log(apart[level.known])
+            self.least[known] = np.minimum(self.least[known], log)
+            self.total[known] += log
+            self.met[known] += 1
+
+
 def _walk(
     tree: Tree, seen: Seen, distances: Distances | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
@@ -262,78 +305,100 @@ def _walk(
     All nodes of one depth are handled at once.
     """
     n = len(seen.matrix)
-    gains, gaps = np.zeros(n), np.zeros(n)
-    node = np.zeros(n, dtype=np.int64)
-    rows, here = np.arange(n), node
     columns, sets = tree.columns, tree.categories
     goes_on = (tree.left >= 0) & (columns >= 0)
-    spread = seen.spread
+    thresholds = tree.thresholds
+    if sets is not None:
+        # A set of categories has no threshold beside which anybody could lie.
+        thresholds = np.where(sets.columns >= 0, np.nan, thresholds)
+    has_threshold = np.isfinite(thresholds)
+    all_known = seen.is_finite and bool(has_threshold[goes_on].all())
+    # Of each node: where its column begins in the records laid column by column, and what numbers in it are compared by.
+    starts, units, spreads = n * columns, seen.unit[columns], seen.spread[columns]
+    values = seen.matrix.ravel(order="F")
+    travellers = _Travellers(n)
     for _ in range(DEEPEST):
-        inner = goes_on[here]
-        rows, here = rows[inner], here[inner]
+        travellers.leave_behind(goes_on.take(travellers.node))
+        rows, here = travellers.rows, travellers.node
         if not len(rows):
             break
-        features, t = columns[here], tree.thresholds[here]
-        x = seen.matrix[rows, features]
+        x = values.take(starts.take(here) + rows)
+        t = thresholds.take(here)
         goes_left = (x < t) if tree.strict else (x <= t)
-        if sets is not None:
-            is_set = sets.columns[here] >= 0
-            goes_left = np.where(is_set, sets.goes_left(here, x), goes_left)
-            # A set of categories has no threshold beside which anybody could lie.
-            t = np.where(is_set, np.nan, t)
-        missing = np.isnan(x)
-        if missing.any():
-            goes_left = np.where(missing, tree.missing_left[here], goes_left)
+        known = None
+        if not all_known:
+            known = np.flatnonzero(np.isfinite(x) & np.isfinite(t))
+            if sets is not None:
+                is_set = sets.columns[here] >= 0
+                goes_left = np.where(is_set, sets.goes_left(here, x), goes_left)
+            missing = np.isnan(x)
+            if missing.any():
+                goes_left = np.where(missing, tree.missing_left[here], goes_left)
         level = Level(
-            rows=rows,
-            node=here,
-            feature=features,
-            x=x,
-            t=t,
-            left=goes_left & np.isfinite(x) & np.isfinite(t),
+            node=here, unit=units.take(here), x=x, t=t, left=goes_left, known=known
         )
-        ordered = level.ordered(seen)
+        ordered = level.ordered()
         if distances is not None:
-            distances.add(level, ordered, spread)
-        gain, gap = ordered.pairs(level, seen)
-        gains[rows] += gain
-        gaps[rows] += gap
-        here = np.where(goes_left, tree.left[here], tree.right[here])
-        node[rows] = here
+            travellers.meet(level, spreads.take(here))
+            distances.add_beside(level, ordered, rows)
+        gain, gap = ordered.pairs(level)
+        travellers.gains += gain
+        travellers.gaps += gap
+        travellers.node = np.where(
+            goes_left, tree.left.take(here), tree.right.take(here)
+        )
+    travellers.leave_behind(np.zeros(len(travellers.rows), dtype=bool))
+    arrived: dict[str, Any] = travellers.arrived
     if distances is not None:
-        distances.next_tree()
-    return gains, gaps, node
+        distances.add_tree(arrived["least"], arrived["total"], arrived["met"])
+    return arrived["gains"], arrived["gaps"], arrived["node"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Level:
-    """The records in all nodes of one depth, and what those nodes compare."""
+    """The records in all nodes of one depth, and what those nodes compare.
 
-    rows: NDArray[np.int64]
+    Parameters
+    ----------
+    node : array of int, shape (n,)
+        Where each record is.
+    unit : array of float, shape (n,)
+        Distance of the points of the grid of the column that is compared.
+    x, t : array of float, shape (n,)
+        Value and threshold.
+    left : array of bool, shape (n,)
+        Who goes left.
+    known : array of int or None
+        Records whose value and threshold are both finite; None if all are.
+    """
+
     node: NDArray[np.int64]
-    feature: NDArray[np.int64]
+    unit: NDArray[np.float64]
     x: NDArray[np.float64]
     t: NDArray[np.float64]
     left: NDArray[np.bool_]
+    known: NDArray[np.int64] | None
 
-    def ordered(self, seen: Seen) -> "Ordered":
+    def ordered(self) -> "Ordered":
         """Return the records in the order of their nodes, sides and values."""
-        known = np.flatnonzero(np.isfinite(self.x) & np.isfinite(self.t))
-        node = self.node[known]
-        key = 2 * node + ~self.left[known]
-        key <<= BITS
-        point = np.round(self.x[known] / seen.unit[self.feature[known]])
-        key += point.astype(np.int64) + OFFSET
+        node, left, x, unit = self.node, self.left, self.x, self.unit
+        if self.known is not None:
+            node, left = node[self.known], left[self.known]
+            x, unit = x[self.known], unit[self.known]
+        key = node << (BITS + 1)
+        key += np.where(left, OFFSET, OFFSET + SIDE)
+        point = x / unit
+        key += np.rint(point, out=point).astype(np.int64)
         order = np.argsort(key)
-        key = key[order]
+        key = key.take(order)
         first = np.ones(len(key), dtype=bool)
         np.not_equal(key[1:], key[:-1], out=first[1:])
         starts = np.flatnonzero(first)
         return Ordered(
-            order=known[order],
+            order=order if self.known is None else self.known[order],
             starts=starts,
             counts=np.diff(starts, append=len(key)),
-            keys=key[starts],
+            keys=key.take(starts),
         )
 
 
@@ -358,11 +423,12 @@ class Ordered:
 
     def record(self, groups: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return one record of each group."""
-        return self.order[self.starts[groups]]
+        return self.order.take(self.starts.take(groups))
 
     def records(self, groups: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return all records of some groups, one group after the other."""
-        return self.order[_ranges(self.starts[groups], self.counts[groups])]
+        at = _ranges(self.starts.take(groups), self.counts.take(groups))
+        return self.order.take(at)
 
     def sides(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the last group below the threshold and the first above it, of every node that has both."""
@@ -370,39 +436,39 @@ class Ordered:
         below = np.flatnonzero((half[:-1] & 1 == 0) & (half[1:] == half[:-1] + 1))
         return below, below + 1
 
-    def pairs(
-        self, level: Level, seen: Seen
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def pairs(self, level: Level) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Return what each record gains as one of a pair, and whether it lies between one.
 
         A gain is divided by the records that share the value, and by the number of pairs that fit the same threshold.
         """
-        gains, gaps = np.zeros(len(level.rows)), np.zeros(len(level.rows), dtype=bool)
+        n = len(level.x)
+        gains, gaps = np.zeros(n), np.zeros(n, dtype=bool)
         first = np.flatnonzero(self.keys & SIDE == 0)
         record = self.record(first)
-        feature = level.feature[record]
-        mirrored = (2 * level.t[record] - level.x[record]) / seen.unit[feature]
+        mirrored = 2 * level.t.take(record) - level.x.take(record)
+        mirrored /= level.unit.take(record)
         # A threshold far outside the column has no partner in it; the bound keeps it inside the bits of its node.
-        mirrored = np.round(mirrored.clip(-FARTHEST, FARTHEST)).astype(np.int64)
-        half = (self.keys[first] >> BITS) + 1
+        mirrored = np.rint(mirrored.clip(-FARTHEST, FARTHEST)).astype(np.int64)
+        half = (self.keys.take(first) >> BITS) + 1
         partner = (half << BITS) + (mirrored + OFFSET)
         second = np.searchsorted(self.keys, partner - 1)
         second = np.minimum(second, len(self.keys) - 1)
         # The grid's rounding may move both by half a point.
-        is_pair = np.abs(self.keys[second] - partner) <= 1
+        is_pair = np.abs(self.keys.take(second) - partner) <= 1
         first, second, half = first[is_pair], second[is_pair], half[is_pair]
         if not len(first):
             return gains, gaps
-        _, node, pairs = np.unique(half, return_inverse=True, return_counts=True)
-        for side in (first, second):
-            count = self.counts[side]
-            gain = 1 / (count * pairs[node])
-            gains[self.records(side)] = np.repeat(gain, count)
-        # Sorted by node and value, the last pair of a node is its narrowest.
+        # Sorted by node and value: pairs of one threshold stand together, and the last of them is the narrowest.
         last = np.flatnonzero(np.diff(half, append=-1))
-        start = self.starts[first[last]] + self.counts[first[last]]
-        between = self.starts[second[last]] - start
-        gaps[self.order[_ranges(start, between)]] = True
+        in_node = np.diff(last, prepend=-1)
+        pairs = np.repeat(in_node, in_node)
+        for side in (first, second):
+            count = self.counts.take(side)
+            gains[self.records(side)] = np.repeat(1 / (count * pairs), count)
+        narrow = first[last]
+        start = self.starts.take(narrow) + self.counts.take(narrow)
+        between = self.starts.take(second[last]) - start
+        gaps[self.order.take(_ranges(start, between))] = True
         return gains, gaps
 
 
