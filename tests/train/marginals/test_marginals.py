@@ -505,13 +505,13 @@ def test_a_target_of_which_one_answer_is_heard_is_said():
 @pytest.mark.parametrize(
     ("rows", "epsilon", "method"),
     [
-        (1_000, 10.0, "tree"),
-        (1_001, 3.0, "tree"),
-        (1_001, 10.0, "adaptive"),
-        (9_999, 3.0, "tree"),
-        (9_999, 10.0, "adaptive"),
-        (10_001, 0.1, "tree"),
-        (10_001, 0.5, "adaptive"),
+        (1_000, 3.0, "tree"),
+        (1_000, 10.0, "adaptive"),
+        (1_001, 0.1, "tree"),
+        (1_001, 0.5, "adaptive"),
+        (9_999, 0.1, "tree"),
+        (9_999, 0.5, "adaptive"),
+        (10_001, 0.1, "adaptive"),
     ],
 )
 def test_the_method_follows_from_the_power_of_ten_of_the_rows_and_the_noise(

@@ -94,12 +94,18 @@ class Junction:
     def calibrated(self, logs: Sequence[Array]) -> tuple[list[Array], float]:
         """Turn the sums of potentials on each clique's cells into probabilities, by a sweep up the tree and one down; return the logarithm of their sum, too.
 
-        Probabilities are multiplied, and not their logarithms added: a cell is exponentiated once in a sweep, whatever the number of its neighbours.
+        Probabilities are multiplied, and not their logarithms added: a cell is exponentiated once in a sweep, whatever the number of its neighbours. They take the place of the sums:
+        to allot new memory takes as long as to fill it.
         """
         # The largest is 1, so that nothing overflows; what is rarer than e^LEAST is never drawn.
-        peaks = [float(log.max()) for log in logs]
-        cells = [np.exp(np.maximum(log - p, LEAST)) for log, p in zip(logs, peaks, strict=True)]  # fmt: skip
-        log_sum = math.fsum(peaks)
+        log_sum = 0.0
+        for log in logs:
+            peak = float(log.max())
+            np.subtract(log, peak, out=log)
+            np.maximum(log, LEAST, out=log)
+            np.exp(log, out=log)
+            log_sum += peak
+        cells = list(logs)
         messages: dict[int, Array] = {}
         for k in range(len(cells) - 1, 0, -1):
             own, above, states = self._separators[k - 1]
@@ -116,7 +122,9 @@ class Junction:
             own, above, states = self._separators[k - 1]
             message = np.bincount(above, cells[self.parents[k]], minlength=states)
             cells[k] *= (message / messages[k])[own]
-        return [shares / shares.sum() for shares in cells], log_sum
+        for shares in cells:
+            np.divide(shares, shares.sum(), out=shares)
+        return cells, log_sum
 
     @cached_property
     def _separators(self) -> tuple[tuple[Places, Places, int], ...]:
@@ -215,8 +223,9 @@ def fitted(
     pull = ENTROPY / goal.weights
 
     def dual(theta: Array) -> tuple[float, Array, list[Array]]:
-        beliefs, log_sum = tree.calibrated(np.split(spread @ theta, ends))
-        shares = gathered @ np.concatenate(beliefs)
+        cells = spread @ theta
+        beliefs, log_sum = tree.calibrated(np.split(cells, ends))  # parts of cells
+        shares = gathered @ cells
         value = total * log_sum - theta @ goal.counts + theta @ (pull * theta) / 2
         return float(value), total * shares - goal.counts + pull * theta, beliefs
 

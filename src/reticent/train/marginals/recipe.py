@@ -17,9 +17,9 @@ from reticent.train.marginals.private_table import PrivateTable, size_class
 
 __all__ = ["MarginalGenerator"]
 
-# Pairs are chosen adaptively if the power of ten of the rows, over the noise multiplier, is larger; otherwise a tree is better, or as good. With delta 1e-5 that is from an epsilon of about 4 for up to 10,000
+# Pairs are chosen adaptively if the power of ten of the rows, over the noise multiplier, is larger; otherwise a tree is as good, and quicker. With delta 1e-5 that is from an epsilon of about 4 for up to 1,000
 # rows, and from less than 0.5 beyond (docs/experiments/yardsticks.md; chosen on Framingham, Adult and Diabetes).
-LARGE = 10_000
+LARGE = 1_000
 # Bytes for each record and column while a fit runs: four for its cell, two for its bin, and eight at a time for counting.
 BYTES_PER_CELL = 4 + 2
 
