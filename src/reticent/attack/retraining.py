@@ -16,7 +16,7 @@ References
    Theorem 3 and Table 1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -138,7 +138,8 @@ class RetrainingRounds:
         workers: Workers,
     ) -> NDArray[np.float64]:
         """Play several rounds and return their wins, which do not depend on the workers; see :meth:`play`."""
-        rounds = workers.map(play_round, numbers, shared=(self, regime, replica))
+        items = [(regime, number) for number in numbers]
+        rounds = workers.map(play_round, items, shared=(self, {regime: replica}))
         return np.array([one.win for one in rounds])
 
     def play(
@@ -214,11 +215,21 @@ class RetrainingRounds:
 
 
 def play_round(
-    shared: tuple[RetrainingRounds, Regime, NDArray[np.float64] | None], number: int
+    shared: tuple[RetrainingRounds, Mapping[Regime, NDArray[np.float64] | None]],
+    item: tuple[Regime, int],
 ) -> Round:
-    """Play one round; this is a job for workers."""
-    rounds, regime, replica = shared
-    return rounds.play(regime, number, replica=replica)
+    """Play one round; this is a job for workers.
+
+    Parameters
+    ----------
+    shared : tuple
+        The rounds, and the answers that those of a regime share; see :meth:`RetrainingRounds.play`.
+    item : tuple
+        Regime and number of the round.
+    """
+    rounds, replicas = shared
+    regime, number = item
+    return rounds.play(regime, number, replica=replicas[regime])
 
 
 def _rows_of_one(table: Table, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -1,8 +1,7 @@
 """Play the retraining insider within a share of time, and stop when the answer is settled."""
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from reticent.attack import Regime, Retrained, RetrainingRounds, Round, play_round
 from reticent.audits import Answers
 from reticent.evidence import (
+    Estimate,
     InsiderEvidence,
     RegimeEvidence,
     RegimeLeftOut,
@@ -20,7 +20,7 @@ from reticent.evidence import (
 from reticent.pipeline._begin import Replica
 from reticent.pipeline._case import Case, train_seed
 from reticent.policy import Policy
-from reticent.run import Content, Run, content_of
+from reticent.run import Run, content_of
 
 __all__ = ["LOOKS", "checked_rounds", "play_insider"]
 
@@ -142,21 +142,74 @@ class _Game:
 
     def trainings(self, regime: Regime, rounds: int) -> int:
         """Return how many trainings were planned for so many rounds."""
-        is_product = self.gives == Retrained.PRODUCT
-        shares = regime == Regime.ORIGINAL_SEEDED and is_product
-        return _trainings(rounds, shares=shares)
+        return _trainings(rounds, shares=self.may_share(regime))
 
-    def shared(
-        self, regime: Regime, played: Sequence[Round], planned: int
-    ) -> NDArray[np.float64] | None:
-        """Return the model that further rounds may share; None if each must train its own."""
-        is_product = (
-            regime == Regime.ORIGINAL_SEEDED
-            and self.gives == Retrained.PRODUCT
-            and len(played) >= checked_rounds(planned)
-            and all(one.repeats for one in played)
+    def may_share(self, regime: Regime) -> bool:
+        """Whether later rounds of a regime may share a model, if the first ones confirm it."""
+        return regime == Regime.ORIGINAL_SEEDED and self.gives == Retrained.PRODUCT
+
+
+@dataclass(kw_only=True)
+class _Played:
+    """The rounds of one regime so far.
+
+    Parameters
+    ----------
+    game : _Game
+        Whose rounds they are.
+    regime : Regime
+        What the insider knows.
+    looks : list of int
+        Planned numbers of rounds after which it is looked whether the answer is settled.
+    """
+
+    game: _Game
+    regime: Regime
+    looks: list[int]
+    rounds: list[Round] = field(default_factory=list)
+    settled: bool = False
+
+    @property
+    def until(self) -> int:
+        """Number of rounds to play before the next look; 0 if there is none."""
+        ahead = [look for look in self.looks if look > len(self.rounds)]
+        if self.settled or not ahead:
+            return 0
+        checked = checked_rounds(self.looks[-1])
+        if self.game.may_share(self.regime) and len(self.rounds) < checked:
+            # Before the first look it is found out whether later rounds may share a model.
+            return min(checked, ahead[0])
+        return ahead[0]
+
+    @property
+    def shared(self) -> NDArray[np.float64] | None:
+        """The model that further rounds may share; None if each must train its own."""
+        confirmed = len(self.rounds) >= checked_rounds(self.looks[-1]) and all(
+            one.repeats for one in self.rounds
         )
-        return self.replica if is_product else None
+        may_share = self.game.may_share(self.regime) and confirmed
+        return self.game.replica if may_share else None
+
+    @property
+    def wins(self) -> float:
+        """Rounds that the insider has won; ties count one half."""
+        return float(sum(one.win for one in self.rounds))
+
+    def privacy(self, level: float) -> Estimate:
+        """Return the insider's privacy with its interval."""
+        return privacy_from_rounds(self.wins, len(self.rounds), level=level)
+
+    def look(self, limit: float, *, level: float) -> None:
+        """Settle the question, if this is a planned look and the interval lies on one side of the limit, or if there is no time for more."""
+        if self.settled or len(self.rounds) not in self.looks:
+            return
+        privacy = self.privacy(level)
+        # Wholly on one side of the limit: more rounds could only change the digits.
+        is_clear = privacy.low >= limit or privacy.high < limit
+        # Planned with one model for all later rounds, but training again gave other products too: there is no time for more.
+        own = _trainings(self.until, shares=False)
+        planned = self.game.trainings(self.regime, self.looks[-1])
+        self.settled = is_clear or (self.shared is None and own > planned)
 
 
 def _play(
@@ -170,55 +223,51 @@ def _play(
     statements = policy.statements(case.plan.measures) if decides else 1
     each = split_level(policy.confidence, statements * peeks)
     limit = _limit(policy)
-    results = []
-    for regime, numbers in looks.items():
-        played: list[Round] = []
-        planned = numbers[-1]
-        for look in numbers:
-            shared = game.shared(regime, played, planned)
-            own = _trainings(look, shares=False)
-            if played and shared is None and own > game.trainings(regime, planned):
-                # Planned with one model for all later rounds, but training again gave other products too: there is no time for more.
-                break
-            # Before the first look it is found out whether later rounds may share a model.
-            for until in sorted({min(checked_rounds(planned), look), look}):
-                played += run.keep_each(
-                    f"retraining, {regime}",
-                    Round,
-                    range(len(played), until),
-                    play_round,
-                    shared=(game.rounds, regime, game.shared(regime, played, planned)),
-                    depends=_round_contents(case, regime, len(played), until),
-                )
-            wins = sum(one.win for one in played)
-            privacy = privacy_from_rounds(wins, len(played), level=each)
-            # Wholly on one side of the limit: more rounds could only change the digits.
-            if privacy.low >= limit or privacy.high < limit:
-                break
-        results.append(
-            RegimeEvidence(
-                name=regime.value,
-                rounds=len(played),
-                wins=float(wins),
-                privacy=privacy.stated(
-                    level=policy.confidence,
-                    why=f"joint over {peeks} looks in {len(looks)} regimes",
-                ),
-                repeats=sum(one.repeats for one in played),
-            )
+    regimes = [_Played(game=game, regime=r, looks=n) for r, n in looks.items()]
+    # Regimes side by side: whether one stops does not depend on the others, and workers wait for the slowest job once and not for each regime.
+    while any(one.until for one in regimes):
+        shared = {one.regime: one.shared for one in regimes}
+        items = [
+            (one.regime, number)
+            for one in regimes
+            for number in range(len(one.rounds), one.until)
+        ]
+        results = run.keep_each(
+            "retraining",
+            Round,
+            items,
+            play_round,
+            shared=(game.rounds, shared),
+            depends=[case.content + content_of(r.value, n) for r, n in items],
         )
+        for one in regimes:
+            one.rounds += [
+                result
+                for (regime, _), result in zip(items, results, strict=True)
+                if regime == one.regime
+            ]
+            one.look(limit, level=each)
+    results_of_regimes = [
+        RegimeEvidence(
+            name=one.regime.value,
+            rounds=len(one.rounds),
+            wins=one.wins,
+            privacy=one.privacy(each).stated(
+                level=policy.confidence,
+                why=f"joint over {peeks} looks in {len(looks)} regimes",
+            ),
+            repeats=sum(result.repeats for result in one.rounds),
+        )
+        for one in regimes
+    ]
     return InsiderEvidence(
-        regimes=tuple(results),
-        privacy=worst_privacy([r.privacy for r in results], level=policy.confidence),
+        regimes=tuple(results_of_regimes),
+        privacy=worst_privacy(
+            [r.privacy for r in results_of_regimes], level=policy.confidence
+        ),
         trained_again=game.gives,
         left_out=game.left_out,
     )
-
-
-def _round_contents(case: Case, regime: Regime, start: int, stop: int) -> list[Content]:
-    return [
-        case.content + content_of(regime.value, number) for number in range(start, stop)
-    ]
 
 
 def _limit(policy: Policy) -> float:
