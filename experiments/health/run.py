@@ -12,6 +12,7 @@ import argparse
 import json
 import math
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +57,11 @@ def synthetic(
             at: (one.frame, honest_epsilon(at))
             for at, one in zip(cell.along, made, strict=True)
         }
-    kind = WassersteinGenerator if cell.generator == "wgan" else MarginalGenerator
+    kind = (
+        WassersteinGenerator
+        if cell.generator == "wgan"
+        else partial(MarginalGenerator, method="tree")
+    )
     recipe = kind(target=TARGET, rows=len(train), noise="secret").keeping(
         Budget(epsilon=cell.noise, delta=DELTA), table, delta=DELTA, relation=Relation.ADD_REMOVE
     )  # fmt: skip

@@ -41,7 +41,7 @@ def people(folder: Path) -> pd.DataFrame:
 def synthetic(frame: pd.DataFrame, rows: int, epsilon: float, seed: int) -> pd.DataFrame:  # fmt: skip
     """Return synthetic rows that a tree of noisy marginals makes of a frame; seeded noise, so that the experiment repeats."""
     table = table_from_frame(frame, target=None)
-    recipe = MarginalGenerator(target=TARGET, rows=rows, noise="seeded", domain=DOMAIN).keeping(
+    recipe = MarginalGenerator(method="tree", target=TARGET, rows=rows, noise="seeded", domain=DOMAIN).keeping(
         Budget(epsilon=epsilon, delta=DELTA), table, delta=DELTA, relation=Relation.ADD_REMOVE
     )  # fmt: skip
     made = recipe.train(table, seed=seed).frame[list(frame.columns)]
