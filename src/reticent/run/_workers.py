@@ -219,7 +219,7 @@ class Hands(Protocol):
 
 
 def as_finished(hands: Hands, items: Sequence[Any], *, ahead: int) -> "Finished":
-    """Yield the number of each job with its future as soon as it has ended, and submit again what was lost.
+    """Yield the number of each job with its outcome as soon as it has ended, and submit again what was lost.
 
     Some jobs are always submitted ahead, whichever takes long. Which of the jobs in flight brought a process down is not known, so the
     death counts for each. On its last try a job runs alone: it has all the memory, and if the process dies
@@ -238,8 +238,10 @@ def as_finished(hands: Hands, items: Sequence[Any], *, ahead: int) -> "Finished"
                     error = hands.loss(pending[k])
                     if error is not None:
                         raise error
-                    del deaths[k]
-                    yield k, pending.pop(k)
+                    # Fetched here: a process that dies now may still take the result with it, and the job is done again.
+                    outcome = Outcome.of(pending[k], lost=hands.lost)
+                    del deaths[k], pending[k]
+                    yield k, outcome
             except hands.lost as error:
                 deaths[k] += hands.deaths(error)
                 pending.pop(k, None)
@@ -255,24 +257,50 @@ def as_finished(hands: Hands, items: Sequence[Any], *, ahead: int) -> "Finished"
             hands.abandon(list(pending.values()))
 
 
-Finished = Generator[tuple[int, Pending], None, None]
+Finished = Generator[tuple[int, "Outcome"], None, None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a job: a value, or the error that it raised."""
+
+    value: Any = None
+    error: Exception | None = None
+
+    @classmethod
+    def of(
+        cls, pending: Pending, *, lost: tuple[type[BaseException], ...]
+    ) -> "Outcome":
+        """Return the outcome of a job that has ended; errors that say that it was lost are raised."""
+        try:
+            return cls(value=pending.result())
+        except lost:
+            raise
+        except Exception as error:
+            return cls(error=error)
+
+    def result(self) -> Any:
+        """Return the value, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return self.value
 
 
 def results_of(finished: Finished) -> Generator[tuple[int, Any], None, None]:
     """Yield the number of each job with its result; an error of a job is raised at once."""
     # Closed now, and not when the error that ends the run is forgotten.
     with contextlib.closing(finished):
-        for k, future in finished:
-            yield k, future.result()
+        for k, outcome in finished:
+            yield k, outcome.result()
 
 
 def in_order(finished: Finished) -> Generator[Any, None, None]:
     """Yield the results of jobs in their order; an error of a job is raised in its place."""
-    ready: dict[int, Pending] = {}
+    ready: dict[int, Outcome] = {}
     first = 0
     with contextlib.closing(finished):
-        for k, future in finished:
-            ready[k] = future
+        for k, outcome in finished:
+            ready[k] = outcome
             while first in ready:
                 yield ready.pop(first).result()
                 first += 1
