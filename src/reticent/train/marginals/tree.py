@@ -1,4 +1,4 @@
-"""A tree of pairs: each column depends on one other, chosen by the exponential mechanism. For small tables."""
+"""A tree of pairs: each column depends on one other, chosen by the exponential mechanism. For few rows with much noise."""
 
 from dataclasses import dataclass
 
