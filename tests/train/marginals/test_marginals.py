@@ -225,8 +225,8 @@ def test_beliefs_are_those_of_the_whole_joint_distribution(seed):
     theta |= {(c,): rng.normal(size=sizes[c]) for c in range(5)}
     model = junction.Junction.of(sizes, pairs)
     beliefs = model.beliefs(theta)
-    logs = [np.zeros(math.prod(sizes[c] for c in clique)) for clique in model.cliques]
-    _, of_nothing = model.calibrated(logs)
+    cells = sum(math.prod(sizes[c] for c in clique) for clique in model.cliques)
+    _, of_nothing = model.calibrated(np.zeros(cells))
     # Without potentials every state of all columns has the weight 1.
     assert of_nothing == pytest.approx(np.log(math.prod(sizes)), abs=1e-12)
     whole = np.zeros(sizes)
@@ -256,12 +256,12 @@ def test_potentials_that_contradict_each_other_end_in_probabilities(strength):
     first, second = (cells.reshape(2, 2) for cells in beliefs)
     assert np.isfinite(beliefs).all()
     assert (first.sum(), second.sum()) == pytest.approx((1.0, 1.0), abs=1e-12)
-    # Both say the same of the column that they share.
-    shared = (first.sum(axis=0), second.sum(axis=1))
-    assert shared[0] == pytest.approx(shared[1], abs=1e-12)
+    assert model.cliques == ((0, 1), (2, 1))
+    # Both say the same of the column that they share, which comes last in both.
+    assert first.sum(axis=0) == pytest.approx(second.sum(axis=0), abs=1e-12)
     if strength < -junction.LEAST:
-        assert shared[0] == pytest.approx([0.5, 0.5], abs=1e-12)
-        assert second.sum(axis=0) == pytest.approx([0.25, 0.75], abs=1e-12)
+        assert first.sum(axis=0) == pytest.approx([0.5, 0.5], abs=1e-12)
+        assert second.sum(axis=1) == pytest.approx([0.25, 0.75], abs=1e-12)
 
 
 def test_a_factor_measured_twice_counts_by_its_precision():
@@ -301,13 +301,39 @@ def test_pairs_are_affordable_if_the_tree_has_room_for_their_cells(seed):
     assert junction.affordable(sizes, known, every, most=1) == sorted(known)
 
 
-def test_groups_in_two_bytes_change_no_row(seed, monkeypatch):
-    weights = stream(seed, "weights").random((300, 4))
-    groups = stream(seed, "groups").integers(0, 300, 5_000)
-    in_two = drawn(weights, groups, stream(seed, "rows"))
-    monkeypatch.setattr(sampling, "SMALL", 0)
-    assert (drawn(weights, groups, stream(seed, "rows")) == in_two).all()
-    assert (drawn(weights, groups, stream(seed, "other rows")) != in_two).any()
+@pytest.mark.parametrize("bits", [sampling.FEWEST_BITS, 64], ids=["keys", "by value"])
+def test_states_are_tied_to_the_group_and_to_nothing_else(seed, monkeypatch, bits):
+    """Two columns drawn under the same group, and two rows of different groups, are independent; both ways to put rows into a random order."""
+    monkeypatch.setattr(sampling, "FEWEST_BITS", bits)
+    rng, n = stream(seed, "states"), 10_000
+    groups, weights = np.arange(n) % 2, np.full((2, 2), 0.5)
+    limit = norm.isf(FALSE_ALARM / 4)
+
+    def z(one, other):
+        # Of n / 2 rows in a group, half have either state, so the number with both has the variance of a hypergeometric law.
+        both = np.array([((one + other)[groups == g] == 0).sum() for g in range(2)])
+        m = n / 2
+        return np.abs((both - m / 4) / np.sqrt(m**2 / 16 / (m - 1))).max()
+
+    assert z(drawn(weights, groups, rng), drawn(weights, groups, rng)) < limit
+    # The twin: by the order in which rows were made, both columns would be the same.
+    monkeypatch.setattr(sampling, "_grouped", lambda g, *_: np.argsort(g, kind="stable"))  # fmt: skip
+    assert z(drawn(weights, groups, rng), drawn(weights, groups, rng)) > limit
+
+
+def test_a_single_row_has_each_state_by_its_share(seed):
+    rng, n = stream(seed, "single rows"), 20_000
+    weights = np.tile([0.0, 3.0, 0.0, 7.0, 0.0], (n + 2, 1))
+    weights[n] = 0.0  # all states alike, and nobody is in the last group
+    states = drawn(weights, np.arange(n + 1), rng)
+    few, most = binom.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], n, 0.3)
+    counts = np.bincount(states[:n], minlength=5)
+    assert few <= counts[1] <= most
+    assert counts.tolist() == [0, counts[1], 0, n - counts[1], 0]
+    assert 0 <= states[n] < 5
+    # The twin: shares that are wrong by a twentieth are seen.
+    wrong = drawn(np.tile([0.0, 3.5, 0.0, 6.5, 0.0], (n, 1)), np.arange(n), rng)
+    assert not few <= (wrong == 1).sum() <= most
 
 
 def test_columns_of_answers_are_told_from_other_numbers():

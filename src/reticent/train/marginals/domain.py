@@ -172,7 +172,8 @@ def _learned_categories(
     if not is_listed.any():
         raise InvalidInput(
             f"no value of the column {name!r} is frequent enough to be heard through the noise, because it holds free text, names or numbers of "
-            f"people, is empty, or the budget is too small for the table; leave it out with --drop, or declare its values with --domain."
+            f"people, dates or quantities that were read as text, is empty, or the budget is too small for the table; leave it out with --drop, declare dates and quantities with "
+            f"--schema, or declare its values with --domain."
         )
     listed = tuple(str(text) for text in names[is_listed])
     cells = np.concatenate([noisy[:-1][is_listed], [np.nan], noisy[-1:]])

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +52,7 @@ class Junction:
     sizes : tuple of int
         Number of bins of each column.
     cliques : tuple of tuple of int
-        Columns of each clique, in ascending order.
+        Columns of each clique; those that its parent has, too, come last.
     parents : tuple of int
         The parent of each clique, which stands before it; -1 for the first.
     """
@@ -65,18 +66,23 @@ class Junction:
         """Return the junction tree of a graph, triangulated by eliminating the column of the smallest clique first."""
         (cliques,) = _triangulated(sizes, _graph(len(sizes), pairs)[None])
         found = [frozenset(np.flatnonzero(c).tolist()) for c in cliques if c.any()]
-        # A tree of greatest overlap, grown from the first clique, is a junction tree.
+        # A tree of greatest overlap, grown from the first clique, is a junction tree. Of several parents the smallest is taken: all of its cells are gone through for each child.
         order, parents = [found[0]], [-1]
         rest = found[1:]
         while rest:
-            _, at, parent = max(
-                (len(clique & other), -k, -p)
+            *_, at, parent = max(
+                (len(clique & other), -_cells(sizes, other), -k, -p)
                 for k, clique in enumerate(rest)
                 for p, other in enumerate(order)
             )
             order.append(rest.pop(-at))
             parents.append(-parent)
-        return cls(sizes, tuple(tuple(sorted(c)) for c in order), tuple(parents))
+        above = [frozenset[int]() if p < 0 else order[p] for p in parents]
+        cliques = [
+            (*sorted(clique - other), *sorted(clique & other))
+            for clique, other in zip(order, above, strict=True)
+        ]
+        return cls(sizes, tuple(cliques), tuple(parents))
 
     def home(self, factor: Factor) -> int:
         """Return the smallest clique that holds the columns of a factor."""
@@ -85,57 +91,78 @@ class Junction:
 
     def beliefs(self, potentials: Mapping[Factor, Array]) -> list[Array]:
         """Return the probabilities of each clique's cells."""
-        logs = [np.zeros(_cells(self.sizes, clique)) for clique in self.cliques]
+        logs = np.zeros(self._ends[-1])
+        parts = self._parts(logs)
         for factor, theta in potentials.items():
             at = self.home(factor)
-            logs[at] += theta.ravel()[_places(self.sizes, self.cliques[at], factor)]
+            parts[at] += theta.ravel()[_places(self.sizes, self.cliques[at], factor)]
         return self.calibrated(logs)[0]
 
-    def calibrated(self, logs: Sequence[Array]) -> tuple[list[Array], float]:
-        """Turn the sums of potentials on each clique's cells into probabilities, by a sweep up the tree and one down; return the logarithm of their sum, too.
+    def calibrated(self, logs: Array) -> tuple[list[Array], float]:
+        """Turn the sums of potentials on the cells of all cliques into probabilities, by a sweep up the tree and one down; return the logarithm of their sum, too.
 
         Probabilities are multiplied, and not their logarithms added: a cell is exponentiated once in a sweep, whatever the number of its neighbours. They take the place of the sums:
         to allot new memory takes as long as to fill it.
         """
         # The largest is 1, so that nothing overflows; what is rarer than e^LEAST is never drawn.
         log_sum = 0.0
-        for log in logs:
-            peak = float(log.max())
-            np.subtract(log, peak, out=log)
-            np.maximum(log, LEAST, out=log)
-            np.exp(log, out=log)
+        cells = self._parts(logs)
+        for part in cells:
+            peak = float(part.max())
+            np.subtract(part, peak, out=part)
             log_sum += peak
-        cells = list(logs)
+        np.maximum(logs, LEAST, out=logs)
+        np.exp(logs, out=logs)
         messages: dict[int, Array] = {}
         for k in range(len(cells) - 1, 0, -1):
-            own, above, states = self._separators[k - 1]
-            message = np.bincount(own, cells[k], minlength=states)
-            largest = message.max()
-            messages[k] = np.maximum(message / largest, TINY)
+            both = self._separators[k - 1]
+            message = _sums(cells[k], both.states)
+            largest = float(message.max())
+            message /= largest
+            messages[k] = np.maximum(message, TINY, out=message)
             parent = cells[self.parents[k]]
-            parent *= messages[k][above]
-            scale = parent.max()
+            parent *= message.take(both.above)
+            scale = float(parent.max())
             parent /= scale
             log_sum += math.log(largest * scale)
         log_sum += math.log(cells[0].sum())
         for k in range(1, len(cells)):
-            own, above, states = self._separators[k - 1]
-            message = np.bincount(above, cells[self.parents[k]], minlength=states)
-            cells[k] *= (message / messages[k])[own]
+            both = self._separators[k - 1]
+            message = _sums(cells[self.parents[k]].take(both.order), both.states)
+            message /= messages[k]
+            own = cells[k].reshape(-1, both.states)
+            own *= message
         for shares in cells:
             np.divide(shares, shares.sum(), out=shares)
         return cells, log_sum
 
     @cached_property
-    def _separators(self) -> tuple[tuple[Places, Places, int], ...]:
-        """Of each clique but the first: where its cells, and those of its parent, lie among the states of the columns of both; and how many states these are."""
+    def _ends(self) -> list[int]:
+        """Where the cells of each clique end, if they stand one behind the other."""
+        return list(accumulate(_cells(self.sizes, c) for c in self.cliques))
+
+    def _parts(self, flat: Array) -> list[Array]:
+        """Return the cells of each clique, of all that stand one behind the other."""
+        starts = [0, *self._ends]
+        return [flat[i:j] for i, j in pairwise(starts)]
+
+    @cached_property
+    def _separators(self) -> tuple["_Separator", ...]:
+        """What each clique but the first has in common with its parent."""
         found = []
         for k, parent in enumerate(self.parents[1:], start=1):
-            both = self._common(k)
-            own, above = (
-                _places(self.sizes, self.cliques[c], both) for c in (k, parent)
+            both, above = self._common(k), self.cliques[parent]
+            ordered = (*(c for c in above if c not in both), *both)
+            cells = np.arange(_cells(self.sizes, above))
+            shaped = cells.reshape([self.sizes[c] for c in above])
+            order = shaped.transpose([above.index(c) for c in ordered]).ravel()
+            found.append(
+                _Separator(
+                    states=_cells(self.sizes, both),
+                    above=_places(self.sizes, above, both),
+                    order=order,
+                )
             )
-            found.append((own, above, _cells(self.sizes, both)))
         return tuple(found)
 
     def marginal(self, beliefs: Sequence[Array], factor: Factor) -> Array:
@@ -150,7 +177,8 @@ class Junction:
         self, beliefs: Sequence[Array], rows: int, rng: np.random.Generator
     ) -> NDArray[np.int64]:
         """Return bins of new rows, clique by clique."""
-        bins = np.zeros((rows, len(self.sizes)), dtype=np.int64)
+        # By columns, as they are drawn and counted.
+        bins = np.zeros((rows, len(self.sizes)), dtype=np.int64, order="F")
         for k, clique in enumerate(self.cliques):
             common = self._common(k) if k else ()
             new = tuple(c for c in clique if c not in common)
@@ -169,6 +197,25 @@ class Junction:
     def _common(self, k: int) -> tuple[int, ...]:
         other = set(self.cliques[self.parents[k]])
         return tuple(c for c in self.cliques[k] if c in other)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Separator:
+    """The columns that a clique has in common with its parent.
+
+    Parameters
+    ----------
+    states : int
+        Number of their states.
+    above : array of int
+        The state of each cell of the parent.
+    order : array of int
+        The cells of the parent in an order in which these columns come last, as they do in the clique itself.
+    """
+
+    states: int
+    above: Places
+    order: Places
 
 
 @dataclass(frozen=True)
@@ -219,12 +266,11 @@ def fitted(
     goal = _Goal.of(measured, total)
     spread = _spreading(tree, goal.factors)
     gathered = spread.T.tocsr()
-    ends = np.cumsum([_cells(tree.sizes, clique) for clique in tree.cliques])[:-1]
     pull = ENTROPY / goal.weights
 
     def dual(theta: Array) -> tuple[float, Array, list[Array]]:
         cells = spread @ theta
-        beliefs, log_sum = tree.calibrated(np.split(cells, ends))  # parts of cells
+        beliefs, log_sum = tree.calibrated(cells)  # in place
         shares = gathered @ cells
         value = total * log_sum - theta @ goal.counts + theta @ (pull * theta) / 2
         return float(value), total * shares - goal.counts + pull * theta, beliefs
@@ -341,16 +387,19 @@ def _spreading(tree: Junction, factors: Sequence[Factor]) -> csr_array:
 
     Transposed, it adds cells up to marginals. Sums along the axes of small arrays took most of a fit.
     """
-    sizes = [_cells(tree.sizes, clique) for clique in tree.cliques]
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    rows, columns, width = [], [], 0
+    guests: list[list[Places]] = [[] for _ in tree.cliques]
+    width = 0
     for factor in factors:
         at = tree.home(factor)
-        rows.append(np.arange(starts[at], starts[at + 1]))
-        columns.append(width + _places(tree.sizes, tree.cliques[at], factor))
+        guests[at].append(width + _places(tree.sizes, tree.cliques[at], factor))
         width += _cells(tree.sizes, factor)
-    where = np.concatenate(rows), np.concatenate(columns)
-    return csr_array((np.ones(len(where[0])), where), shape=(int(starts[-1]), width))
+    # Every cell of a clique has one entry for each factor that is at home there.
+    sizes = [_cells(tree.sizes, clique) for clique in tree.cliques]
+    entries = np.repeat([len(places) for places in guests], sizes)
+    columns = [np.stack(places, axis=1).ravel() for places in guests if places]
+    ends = np.concatenate([[0], np.cumsum(entries)])
+    ones, shape = np.ones(ends[-1]), (len(entries), width)
+    return csr_array((ones, np.concatenate(columns), ends), shape=shape)
 
 
 def affordable(
@@ -435,6 +484,11 @@ def _triangulated(sizes: tuple[int, ...], near: NDArray[np.bool_]) -> NDArray[np
     inside = common == numbers.sum(axis=2)[:, :, None]
     cliques[np.tril(inside, -1).any(axis=2)] = False
     return cliques
+
+
+def _sums(cells: Array, states: int) -> Array:
+    """Add up what stands behind each other every so many cells: many times as fast as counting each cell by its state."""
+    return np.asarray(np.einsum("ij->j", cells.reshape(-1, states)))
 
 
 def _cells(sizes: Sequence[int], columns: object) -> int:

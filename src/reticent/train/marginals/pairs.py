@@ -70,8 +70,10 @@ def pair_counts(
 ) -> NDArray[np.int64]:
     """Return how many rows are in each pair of bins."""
     i, j = pair
-    # In four bytes: the product of two numbers of bins is far below 2^31, but above 2^15.
-    flat = bins[:, i].astype(np.int32) * np.int32(sizes[j]) + bins[:, j]
+    # As numpy counts them, because the bins of records have two bytes.
+    flat = bins[:, i].astype(np.intp)
+    flat *= sizes[j]
+    flat += bins[:, j]
     counts = np.bincount(flat, minlength=sizes[i] * sizes[j])
     return np.asarray(counts.reshape(sizes[i], sizes[j]), dtype=np.int64)
 

@@ -11,7 +11,8 @@ __all__ = ["decoded", "drawn", "rows_in_cells"]
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
-SMALL = 2**16  # groups that two bytes tell apart
+# Bits of chance in the order of rows, at least: two rows of a group then have the same number, and stay in the order in which they were made, once in a million times.
+FEWEST_BITS = 20
 
 
 def drawn(weights: Array, groups: Whole, rng: np.random.Generator) -> Whole:
@@ -32,29 +33,37 @@ def drawn(weights: Array, groups: Whole, rng: np.random.Generator) -> Whole:
     >>> np.bincount(states).tolist()
     [2, 6]
     """
-    number = len(weights)
+    number, states = weights.shape
     sums = weights.sum(axis=1, keepdims=True)
-    shares = np.where(sums > 0, weights, 1.0)
-    bounds = np.cumsum(shares, axis=1)
-    bounds /= bounds[:, -1:]
-    # A random order inside each group, so that no state is tied to the order in which rows were made.
-    order = rng.permutation(len(groups))
-    # In two bytes numbers are sorted digit by digit, several times as fast.
-    small = groups.astype(np.uint16) if number <= SMALL else groups
-    order = order[np.argsort(small[order], kind="stable")]
+    shares: Array = np.cumsum(np.where(sums > 0, weights, 1.0), axis=1)
+    shares /= shares[:, -1:]
     sizes = np.bincount(groups, minlength=number)
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    sorted_groups = groups[order]
-    rank = np.arange(len(groups)) - starts[sorted_groups]
-    places = (rank + rng.random(number)[sorted_groups]) / sizes[sorted_groups]
-    flat = (bounds + np.arange(number)[:, None]).ravel()
-    found = np.searchsorted(flat, places + sorted_groups, side="right")
-    states = np.clip(found - sorted_groups * weights.shape[1], 0, weights.shape[1] - 1)
-    # Rounding may end a search on a state of weight 0 behind the last one that has any.
-    last = weights.shape[1] - 1 - np.argmax(shares[:, ::-1] > 0, axis=1)
+    # Row k of a group has a state if (k + offset) / size lies in its part of the shares, so the rows up to each state can be counted. Offsets of 24 bits are taken from up to 2^29 rows without rounding.
+    offsets = rng.random((number, 1), dtype=np.float32)
+    upto = np.ceil(sizes[:, None] * shares - offsets).astype(np.int64)
+    counts = np.diff(upto, axis=1, prepend=0)
+    in_order = np.tile(np.arange(states), number).repeat(counts.ravel())
     result = np.empty(len(groups), dtype=np.int64)
-    result[order] = np.minimum(states, last[sorted_groups])
+    result[_grouped(groups, number, rng)] = in_order
     return result
+
+
+def _grouped(groups: Whole, number: int, rng: np.random.Generator) -> Whole:
+    """Return the rows of all groups, one group behind the other and in random order inside each, so that no state is tied to the order in which rows were made."""
+    n = len(groups)
+    place, group = max(1, (n - 1).bit_length()), max(1, (number - 1).bit_length())
+    chance = 63 - place - group
+    if chance < FEWEST_BITS:  # of groups that are about as many as there can be rows
+        order = rng.permutation(n)
+        return order[np.argsort(groups[order], kind="stable")]
+    # Group, chance and row in one number each: such numbers are sorted several times as fast as places by their values.
+    keys = rng.integers(1 << chance, size=n)
+    keys += groups.astype(np.int64, copy=False) << chance
+    keys <<= place
+    keys += np.arange(n)
+    keys.sort()
+    keys &= (1 << place) - 1
+    return keys
 
 
 def rows_in_cells(
