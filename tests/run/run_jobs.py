@@ -141,3 +141,13 @@ class OfMailbox:
 
     def __reduce__(self):
         return __import__, ("mailbox",)
+
+
+HELD = []  # of this process, for as long as it lives
+
+
+def grows(shared, item):
+    """Hold some megabytes for good, long enough apart that loky looks at them, and say which process this is."""
+    HELD.append(np.ones(shared * 2**17))
+    time.sleep(1.1)
+    return os.getpid()

@@ -19,7 +19,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import cloudpickle
-from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
+from joblib.externals.loky import (
+    BrokenProcessPool,
+    ProcessPoolExecutor,
+    process_executor,
+)
 from joblib.externals.loky.backend import resource_tracker
 
 from reticent.errors import InvalidInput
@@ -58,6 +62,10 @@ STAY_WARM = 300
 # How often a worker looks whether its parent is alive: a sleeping thread costs nothing, and an orphan
 # would keep what is shared in memory until it is no longer warm.
 SECONDS_TO_OUTLIVE = 1.0
+
+# Bytes by which a worker may grow before loky replaces it, for fear of a leak. Loky's own limit, 300 megabytes, is less than what the jobs of one stage may share and
+# hold (a forest, the answers of a pool), and a new worker imports every library again, in the middle of the work.
+MOST_GROWTH = 4 * 2**30
 
 ALIGNMENT = 64  # bytes: where NumPy and BLAS like an array to begin
 
@@ -159,7 +167,7 @@ class Processes:
             self._executor = ProcessPoolExecutor(
                 max_workers=self.count,
                 timeout=STAY_WARM,
-                initializer=_end_with_parent,
+                initializer=_begin_worker,
                 initargs=(os.getpid(),),
                 env=ONE_THREAD,
             )
@@ -316,8 +324,10 @@ def _receive(function: Callable[..., Any]) -> None:
 _OPENED: dict[str, Any] = {}
 
 
-def _end_with_parent(parent: int) -> None:
-    """End this worker when the process that started it is gone, even if that was killed."""
+def _begin_worker(parent: int) -> None:
+    """Let this worker grow as far as its jobs need, and end it when the process that started it is gone, even if that was killed."""
+    # By the name of a constant, because loky has no setting for it; without the constant there is no such limit.
+    process_executor._MAX_MEMORY_LEAK_SIZE = MOST_GROWTH
 
     def watch() -> None:
         while os.getppid() == parent:
