@@ -348,7 +348,9 @@ def test_four_models_do_what_peers_need_sixteen_for(forest):
 
 
 @pytest.mark.parametrize(
-    "attack", [ShadowModels(), CombinedPool()], ids=lambda a: a.name
+    "attack",
+    [pytest.param(ShadowModels(), marks=pytest.mark.slow), CombinedPool()],
+    ids=lambda a: a.name,
 )
 def test_predicted_membership_is_calibrated(attack, forest):
     """Members and non-members are equally many in the games and in the audit.

@@ -1,6 +1,7 @@
 """Reading tables: formats, kinds of columns, missing values, schemas, refusals."""
 
 import gzip
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -132,6 +133,45 @@ def test_schema_may_declare_the_target_as_well(tmp_path):
     schema = read_schema(write(tmp_path / "s.toml", text))
     csv = write(tmp_path / "t.csv", "age,ill\n30,0\n31,1\n")
     assert list(read_table(csv, target="ill", schema=schema).schema.columns) == ["age"]
+
+
+def test_a_schema_may_name_only_what_would_be_misread(tmp_path):
+    csv = write(tmp_path / "t.csv", "seen,age,zip,note,ill\n2020-01-02,30,01,1e3x,0\n1970-01-11,31,02,7,1\n")  # fmt: skip
+    columns = '[columns]\nseen = "date"\nzip = "categorical"\n'
+    schema = read_schema(write(tmp_path / "s.toml", f'others = "inferred"\n{columns}'))
+    table = read_table(csv, target="ill", schema=schema)
+    assert [(n, k.value) for n, k in table.schema.columns.items()] == [
+        ("seen", "numeric"), ("age", "numeric"), ("zip", "categorical"), ("note", "categorical"),
+    ]  # fmt: skip
+    assert table.schema.dates == ("seen",)
+    assert table.features["seen"].tolist()[1] == 10.0
+    assert table.features["zip"].tolist() == ["01", "02"]
+    # Doubts are told of what was inferred, and not of what was declared.
+    assert "dates_as_text" not in [finding.name for finding in table.findings]
+    undeclared = read_table(csv, target="ill")
+    assert "dates_as_text" in [finding.name for finding in undeclared.findings]
+    # The twin: without the word, a column that is not declared is an error that names it.
+    strict = read_schema(write(tmp_path / "strict.toml", columns))
+    with pytest.raises(
+        InvalidTable, match=r"column 'age', which .* others = .inferred"
+    ):
+        read_table(csv, target="ill", schema=strict)
+    wrong = write(tmp_path / "wrong.toml", '[columns]\nsen = "date"\n')
+    named = replace(read_schema(wrong), infers_others=True)
+    with pytest.raises(InvalidTable, match=r"lacks the column 'sen'.*'seen'"):
+        read_table(csv, target="ill", schema=named)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('others = "guessed"\nmissing = ["?"]', 'others must be "inferred"'),
+        ('others = "inferred"', "declares no column"),
+    ],
+)
+def test_what_a_schema_says_of_other_columns_is_checked(tmp_path, text, message):
+    with pytest.raises(InvalidTable, match=message):
+        read_schema(write(tmp_path / "s.toml", text))
 
 
 @pytest.mark.parametrize(

@@ -217,7 +217,11 @@ def test_two_crossed_groups_give_one_answer_twice(seed):
 
 @pytest.mark.parametrize(
     "how",
-    [{"record": 0.4}, {"model": 0.4}, {"record": 0.4, "model": 0.4, "models": 32}],
+    [
+        pytest.param({"record": 0.4}, marks=pytest.mark.slow),
+        pytest.param({"model": 0.4}, marks=pytest.mark.slow),
+        {"record": 0.4, "model": 0.4, "models": 32},
+    ],
     ids=str,
 )
 def test_crossed_false_alarms_are_rare_and_intervals_hold(how, seed):

@@ -118,7 +118,7 @@ TREES = {
 
 
 # Seconds each, and made of what the others are made of.
-LONG = ("gradient boosting", "stack", "calibrated")
+LONG = ("boosted trees", "calibrated", "extra trees", "forest, leaves of 5", "gradient boosting", "stack", "xgboost, histograms")  # fmt: skip
 
 
 @pytest.mark.parametrize(

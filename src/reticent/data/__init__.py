@@ -21,7 +21,13 @@ from reticent.data._original import Original
 from reticent.data._read import read_table, table_from_frame
 from reticent.data._schema import read_schema
 from reticent.data._split import PARTS, SMALLEST_PART, Split
-from reticent.data._table import MISSING, ColumnKind, Schema, Table
+from reticent.data._table import (
+    MISSING,
+    ColumnKind,
+    Schema,
+    Table,
+    number_of_people,
+)
 
 __all__ = [
     "BUILTIN_NAME",
@@ -50,6 +56,7 @@ __all__ = [
     "check_overlap",
     "check_split",
     "in_columns_of",
+    "number_of_people",
     "read_frame",
     "read_schema",
     "read_table",

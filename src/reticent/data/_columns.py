@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ def features_of(frame: pd.DataFrame, declared: Schema | None, name: str) -> Feat
     frame : pandas.DataFrame
         Feature columns alone.
     declared : Schema or None
-        What the columns hold; None, or a schema without columns, to let their values decide.
+        What the columns hold; None, or a schema without columns, to let their values decide. One that infers others lets the values of columns decide that it does not name.
     name : str
         The table, for errors.
 
@@ -63,18 +63,19 @@ def features_of(frame: pd.DataFrame, declared: Schema | None, name: str) -> Feat
     InvalidTable
         If the columns are not those declared, or hold what no model can use.
     """
-    by_schema = declared is not None and bool(declared.columns)
-    if declared is not None and by_schema:
+    known = {} if declared is None else dict(declared.columns)
+    dates = set() if declared is None else set(declared.dates)
+    if declared is not None and known:
         _must_agree(frame, declared, name)
-        frame = frame[list(declared.columns)]
-        kinds = dict(declared.columns)
-        dates = set(declared.dates)
-    else:
-        kinds = {
-            column: ColumnKind.NUMERIC if _is_plain(dtype) else _kind(frame[column])
-            for column, dtype in zip(frame.columns, frame.dtypes, strict=True)
-        }
-        dates = set()
+        if not declared.infers_others:
+            frame = frame[list(known)]
+    rest = [column for column in frame.columns if column not in known]
+    undeclared = frame[rest] if known else frame  # which is no copy
+    inferred = {
+        column: ColumnKind.NUMERIC if _is_plain(dtype) else _kind(frame[column])
+        for column, dtype in zip(undeclared.columns, undeclared.dtypes, strict=True)
+    }
+    kinds = {column: (known | inferred)[column] for column in frame.columns}
     numeric = [name for name, kind in kinds.items() if kind == ColumnKind.NUMERIC]
     plain = [
         column
@@ -103,8 +104,7 @@ def features_of(frame: pd.DataFrame, declared: Schema | None, name: str) -> Feat
         dates=tuple(column for column in kinds if column in dates),
     )
     findings = [_overview(schema)]
-    if not by_schema:
-        findings += _doubts(frame, schema)
+    findings += _doubts(undeclared, replace(schema, columns=inferred))
     return Features(
         frame=pd.DataFrame(columns), schema=schema, findings=tuple(findings)
     )
@@ -118,10 +118,10 @@ def _must_agree(frame: pd.DataFrame, declared: Schema, name: str) -> None:
                 f"{nearest(column, frame.columns)}."
             )
     for column in frame.columns:
-        if column not in declared.columns:
+        if column not in declared.columns and not declared.infers_others:
             raise InvalidTable(
-                f"{name} has the column {column!r}, which the schema does not declare; "
-                f"{nearest(column, declared.columns)}."
+                f"{name} has the column {column!r}, which the schema does not declare; declare it ({nearest(column, declared.columns)}), or let the values of such columns decide "
+                'what they hold, with others = "inferred" above [columns].'
             )
 
 

@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from reticent.data._finding import Finding, Severity
 from reticent.data._split import Split
-from reticent.data._table import ColumnKind, Table
+from reticent.data._table import ColumnKind, Table, number_of_people
 
 __all__ = [
     "check_columns",
@@ -159,7 +159,7 @@ def check_groups(split: Split, *, smallest_group: int) -> list[Finding]:
 def _people(part: Table, group: str) -> int:
     assert part.groups is not None
     # People and not rows: a group of one person with many rows would show that person (decision 0003).
-    return len(np.unique(part.units[part.groups == group]))
+    return number_of_people(part.units[part.groups == group])
 
 
 def _copies_target(table: Table, column: str, kind: ColumnKind) -> bool:

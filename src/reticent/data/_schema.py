@@ -10,13 +10,14 @@ from reticent.errors import InvalidTable
 
 __all__ = ["read_schema"]
 
+INFERRED = "inferred"  # the word by which the values decide what other columns hold
 DATE = "date"  # a kind of column in the file; in a table it is numeric, counted in days
 
 
 def read_schema(path: Path | str) -> Schema:
-    """Read a schema from TOML: a table ``[columns]``, ``missing = [...]`` and ``drop = [...]``, each of them optional.
+    """Read a schema from TOML: a table ``[columns]``, ``missing = [...]``, ``drop = [...]`` and ``others = "inferred"``, each of them optional.
 
-    The kinds of columns are ``numeric``, ``boolean``, ``categorical`` and ``date``.
+    The kinds of columns are ``numeric``, ``boolean``, ``categorical`` and ``date``. With ``others = "inferred"`` the values decide what the columns hold that are not declared.
 
     Raises
     ------
@@ -30,7 +31,7 @@ def read_schema(path: Path | str) -> Schema:
         raise InvalidTable(
             f"the schema {path} cannot be read ({error}); write it as TOML with a table [columns]."
         ) from error
-    known = ["columns", "missing", "drop"]
+    known = ["columns", "missing", "drop", "others"]
     for key in content:
         if key not in known:
             raise InvalidTable(
@@ -49,7 +50,12 @@ def read_schema(path: Path | str) -> Schema:
                 f"column {name!r} of the schema {path} is declared {kind!r}, which is not a kind of column; "
                 f"{nearest(str(kind), kinds)}."
             )
-    if not content or content == {"columns": {}}:
+    others = content.get("others")
+    if others not in (None, INFERRED):
+        raise InvalidTable(
+            f'others must be "{INFERRED}" in the schema {path}, got {others!r}; leave it out to make a column that is not declared an error.'
+        )
+    if not content.keys() - {"others"} or content == {"columns": {}}:
         raise InvalidTable(
             f"the schema {path} declares no column; add a table [columns] with name = kind."
         )
@@ -62,6 +68,7 @@ def read_schema(path: Path | str) -> Schema:
         missing=MISSING if missing is None else missing,
         dates=tuple(name for name, kind in declared.items() if kind == DATE),
         drop=_texts(content, "drop", path, '["name"]') or (),
+        infers_others=others == INFERRED,
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent._check import nearest
-from reticent.data._table import Table
+from reticent.data._table import Table, number_of_people
 from reticent.errors import InvalidSplit
 
 __all__ = ["PARTS", "SMALLEST_PART", "Split"]
@@ -52,7 +52,7 @@ class Split:
                     f"the {name} part has {len(part)} records but at least {SMALLEST_PART} are "
                     "needed to say anything; bring a larger table or divide it differently."
                 )
-            people = len(np.unique(part.units))
+            people = number_of_people(part.units)
             if people < SMALLEST_PART:
                 raise InvalidSplit(
                     f"the {name} part has records of {people} people but at least {SMALLEST_PART} are "

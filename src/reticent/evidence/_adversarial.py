@@ -24,15 +24,17 @@ from reticent.evidence._distances import Lists, Search, neighbour_lists
 __all__ = ["Pair", "Sides", "Survey", "none_drawn", "survey"]
 
 Counts = NDArray[np.int32]
+Met = NDArray[np.int64]
 
 # Neighbours that are looked up first. Among three sets of equal size, (2/3)^24 of the rows, one in 17,000, find none of their own.
 FIRST = 24
 NEAR = 8  # neighbours that are evaluated first
-SMALL = 500  # distinct rows up to which one long list is faster than a short one and then a long one for some rows
+SMALL = 100  # distinct rows up to which one long list is faster than a short one and then a long one for some rows
 STORED = 128  # neighbours that are kept for resampling; 300,000 rows then take 0.3 GB at most
 WIDER = 8  # factor by which the list of a row grows while it is not long enough
 EVALUATED_BYTES = 2**26  # of the arrays in which a block of lists is evaluated
 NEGLIGIBLE = 1e-12  # share of a point's value that may be left open
+HALF = 32  # bits of a number in which two counts travel
 VANISHED = 1e-16  # a chance that changes no digit of a sum
 
 
@@ -166,8 +168,9 @@ def _values(
     k = pair.size - 1
     own_chance = none_drawn(others, others if pair.biased else k)
     other_chance = none_drawn(everybody, everybody if pair.biased else k)
-    x = _along(lists, own, own[lists.rows] - 1, own_chance)
-    y = _along(lists, other, other[lists.rows], other_chance)
+    own_met, other_met = _met(lists, own, other)
+    x = _along(own[lists.rows] - 1, own_met, own_chance)
+    y = _along(other[lists.rows], other_met, other_chance)
     steps = x[:, :-1] - x[:, 1:]
     after = y[:, 1:]
     levels = after if pair.biased else (y[:, :-1] + after) / 2
@@ -175,21 +178,25 @@ def _values(
     return (steps * levels).sum(axis=1) + left / 2, left
 
 
-def _along(
-    lists: Lists, counts: Counts, here: Counts, chance: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the chance that nobody has been drawn: before the first, at the row itself, and after each group of neighbours."""
-    met = np.cumsum(counts[lists.neighbours], axis=1, dtype=np.int32)
-    met += here[:, None]
+def _met(lists: Lists, own: Counts, other: Counts) -> tuple[Met, Met]:
+    """Return how many own and other points lie within each group of neighbours of every row."""
+    # Both counts in one number: looking neighbours up is most of the work.
+    both = own.astype(np.int64) | (other.astype(np.int64) << HALF)
+    met = both.take(lists.neighbours)
+    np.cumsum(met, axis=1, out=met)
     met = np.take_along_axis(met, lists.ends.astype(np.intp), axis=1)
+    return met & ((1 << HALF) - 1), met >> HALF
+
+
+def _along(here: Counts, met: Met, chance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the chance that nobody has been drawn: before the first, at the row itself, and after each group of neighbours."""
+    rows, groups = met.shape
+    reached = np.empty((rows, groups + 2))
+    reached[:, 0] = 1.0
     last = len(chance) - 1
-    return np.hstack(
-        [
-            np.ones((len(here), 1)),
-            chance[np.minimum(here, last)][:, None],
-            chance[np.minimum(met, last)],
-        ]
-    )
+    reached[:, 1] = chance.take(np.minimum(here, last))
+    chance.take(np.minimum(met + here[:, None], last), out=reached[:, 2:])
+    return reached
 
 
 @lru_cache(maxsize=64)

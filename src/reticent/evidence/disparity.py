@@ -278,8 +278,7 @@ def crossed(
     >>> result.p_value < 0.001, [round(v.value, 1) + 0.0 for v in result.vulnerability]
     (True, [0.0, 0.2])
     """
-    group = np.asarray(groups)
-    names = sorted({str(g) for g in group})
+    group = np.asarray(groups).astype(str)
     judged = np.ones_like(masks) if judged is None else judged
     cluster = np.arange(len(masks)) if clusters is None else clusters
     shape = (len(cluster), len(group))
@@ -288,30 +287,118 @@ def crossed(
             f"decisions {called.shape}, masks {masks.shape}, {len(cluster)} clusters and {len(group)} groups do not fit "
             "together; pass one row per model and one column per record."
         )
-    inside, outside = masks & judged, ~masks & judged
-    count_in, count_out = inside.sum(axis=0), outside.sum(axis=0)
-    if len(names) < 2 or len(np.unique(cluster)) < 3:
+    found = len(set(group))
+    if found < 2 or len(np.unique(cluster)) < 3:
         raise InvalidInput(
-            f"{len(names)} groups and {len(masks)} models are too few to compare; pass at least two groups, and three models that "
+            f"{found} groups and {len(masks)} models are too few to compare; pass at least two groups, and three models that "
             "do not depend on each other."
         )
+    moments = _moments(called, (masks & judged, ~masks & judged), group, cluster)
+    chi_square, p_value = moments.wald()
+    reach = moments.reach(level, len(moments.names))
+    return Crossed(
+        names=moments.names,
+        vulnerability=tuple(
+            Estimate(
+                value=float(mean),
+                low=float(mean - reach * error),
+                high=float(mean + reach * error),
+                level=level,
+                method=f"crossed records and models, joint over {len(moments.names)} groups",
+                covers="trainer",
+            )
+            for mean, error in zip(
+                moments.means, np.sqrt(np.diag(moments.covariance)), strict=True
+            )
+        ),
+        by_model=tuple(tuple(float(v) for v in row) for row in moments.by_model),
+        chi_square=chi_square,
+        p_value=p_value,
+        pairs=_crossed_pairs(moments, level, correction),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Moments:
+    """What is known of the vulnerability of all groups.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The groups.
+    by_model : array of float, shape (models, groups)
+        Vulnerability of each group for each model.
+    covariance : array of float, shape (groups, groups)
+        Of the means over models.
+    independent : int
+        Models, or clusters of them, that do not depend on each other.
+    """
+
+    names: tuple[str, ...]
+    by_model: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+    independent: int
+
+    @property
+    def means(self) -> NDArray[np.float64]:
+        """Mean of each group over the models."""
+        return np.array([column.mean() for column in self.by_model.T])
+
+    def reach(self, level: float, statements: int) -> float:
+        """Return half the length of an interval, in standard errors, if several hold together."""
+        each = split_level(level, statements)
+        return float(stdtrit(self.independent - 1, 1 - (1 - each) / 2))
+
+    def wald(self) -> tuple[float, float]:
+        """Return chi-square and p-value of the test that all groups are alike."""
+        number, r = len(self.names), self.independent
+        # Differences of successive groups: they are all 0 exactly if all groups are alike.
+        contrast = np.eye(number)[:-1] - np.eye(number)[1:]
+        gaps = contrast @ self.means
+        q = number - 1
+        # The small diagonal keeps the matrix invertible for an attack that is always right, which has no spread.
+        spread = contrast @ self.covariance @ contrast.T + 1e-12 * np.eye(q)
+        chi_square = float(gaps @ np.linalg.solve(spread, gaps))
+        # Hotelling's scale, because the covariance between models is estimated from only r of them.
+        scaled = chi_square * max(r - q, 1) / (q * max(r - 1, 1))
+        return chi_square, float(fdtrc(q, max(r - q, 1), scaled))
+
+
+def _moments(
+    called: NDArray[np.bool_],
+    sides: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+    group: NDArray[np.str_],
+    cluster: NDArray[np.int64],
+) -> _Moments:
+    """Return the vulnerability of each group for each model, and the covariance of the means over crossed records and models.
+
+    Parameters
+    ----------
+    called : array of bool, shape (models, records)
+        Whether the attack on a model calls a record a member.
+    sides : tuple of array of bool, shape (models, records)
+        Which answers count, of members and of non-members.
+    group : array of str, shape (records,)
+        Group of each record.
+    cluster : array of int, shape (models,)
+        Models that depend on each other have the same number.
+    """
+    inside, outside = sides
     # A variance over models needs two of them on either side.
-    usable = (count_in >= 2) & (count_out >= 2)
-    means, by_model = np.empty(len(names)), np.empty((len(masks), len(names)))
+    usable = (inside.sum(axis=0) >= 2) & (outside.sum(axis=0) >= 2)
+    names = tuple(sorted({str(g) for g in group}))
+    by_model = np.empty((len(called), len(names)))
     records, answers = np.empty(len(names)), np.empty(len(names))
     for k, name in enumerate(names):
-        in_group = (group.astype(str) == name) & usable
+        in_group = (group == name) & usable
         n = int(in_group.sum())
         if n < 2:
             raise InvalidInput(
                 f"the group {name!r} has {n} records that at least two models were trained on and two were not; at least 2 are "
                 "needed, so leave the group out or train more models."
             )
-        rate_in, rate_out = (
-            _rate(called, side, in_group) for side in (inside, outside)
-        )
+        rate_in, rate_out = (_rate(called, side, in_group) for side in sides)
         by_model[:, k] = rate_in - rate_out
-        means[k] = by_model[:, k].mean()
         # A model whose attack calls nearly everybody a member says nothing about a single record, so the rate of each
         # model is subtracted before records are compared.
         centred = called[:, in_group] - ((rate_in + rate_out) / 2)[:, None]
@@ -320,39 +407,12 @@ def crossed(
         records[k] = (mean_in - mean_out).var(ddof=1) / n
         answers[k] = (noise_in + noise_out).mean() / n
     tied = np.array([by_model[cluster == c].mean(axis=0) for c in np.unique(cluster)])
-    r = len(tied)
     # The noise of single answers is in both variances, so it is taken off once; chance must not make a variance
     # negative.
     covariance = np.diag(np.maximum(records - answers, 0.0))
-    covariance += np.atleast_2d(np.cov(tied, rowvar=False)) / r
-    # Differences of successive groups: they are all 0 exactly if all groups are alike.
-    contrast = np.eye(len(names))[:-1] - np.eye(len(names))[1:]
-    gaps = contrast @ means
-    q = len(names) - 1
-    # The small diagonal keeps the matrix invertible for an attack that is always right, which has no spread.
-    spread = contrast @ covariance @ contrast.T + 1e-12 * np.eye(q)
-    chi_square = float(gaps @ np.linalg.solve(spread, gaps))
-    # Hotelling's scale, because the covariance between models is estimated from only r of them.
-    scaled = chi_square * max(r - q, 1) / (q * max(r - 1, 1))
-    each = split_level(level, len(names))
-    reach = float(stdtrit(r - 1, 1 - (1 - each) / 2))
-    return Crossed(
-        names=tuple(names),
-        vulnerability=tuple(
-            Estimate(
-                value=float(mean),
-                low=float(mean - reach * error),
-                high=float(mean + reach * error),
-                level=level,
-                method=f"crossed records and models, joint over {len(names)} groups",
-                covers="trainer",
-            )
-            for mean, error in zip(means, np.sqrt(np.diag(covariance)), strict=True)
-        ),
-        by_model=tuple(tuple(float(v) for v in row) for row in by_model),
-        chi_square=chi_square,
-        p_value=float(fdtrc(q, max(r - q, 1), scaled)),
-        pairs=_crossed_pairs(names, means, covariance, by_model, r, level, correction),
+    covariance += np.atleast_2d(np.cov(tied, rowvar=False)) / len(tied)
+    return _Moments(
+        names=names, by_model=by_model, covariance=covariance, independent=len(tied)
     )
 
 
@@ -375,25 +435,20 @@ def _mean_and_error(
 
 
 def _crossed_pairs(
-    names: Sequence[str],
-    means: NDArray[np.float64],
-    covariance: NDArray[np.float64],
-    by_model: NDArray[np.float64],
-    r: int,
-    level: float,
-    correction: Correction,
+    moments: _Moments, level: float, correction: Correction
 ) -> tuple[PairDifference, ...]:
+    names, means, covariance = moments.names, moments.means, moments.covariance
     pairs = list(itertools.combinations(range(len(names)), 2))
-    reach = float(stdtrit(r - 1, 1 - (1 - split_level(level, len(pairs))) / 2))
+    reach = moments.reach(level, len(pairs))
     rows = []
     for a, b in pairs:
         error = float(
             np.sqrt(covariance[a, a] + covariance[b, b] - 2 * covariance[a, b])
         )
         gap = float(means[a] - means[b])
-        spread = float((by_model[:, a] - by_model[:, b]).std(ddof=1))
+        spread = float((moments.by_model[:, a] - moments.by_model[:, b]).std(ddof=1))
         # An attack that is always right has no error; its gap is then 0 or certain.
-        p = float(2 * stdtr(r - 1, -abs(gap) / max(error, 1e-12)))
+        p = float(2 * stdtr(moments.independent - 1, -abs(gap) / max(error, 1e-12)))
         rows.append((a, b, gap, reach * error, gap / spread if spread else 0.0, p))
     return tuple(
         _differences(names, rows, level, correction, "crossed records and models")

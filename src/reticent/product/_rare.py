@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from reticent.data import ColumnKind, Table
+from reticent.data import ColumnKind, Table, number_of_people
 
 __all__ = [
     "MISSING_CATEGORY",
@@ -56,7 +56,7 @@ def frequent_categories(
 
 def people_with(values: pd.Series, units: NDArray[np.int64]) -> int:
     """Return how many people have a value."""
-    return len(np.unique(units[values.notna().to_numpy()]))
+    return number_of_people(units[values.notna().to_numpy()])
 
 
 def rare_in(table: Table) -> tuple[str, ...]:

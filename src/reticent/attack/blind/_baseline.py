@@ -31,6 +31,7 @@ Array = NDArray[np.float32]
 FEWEST_PEOPLE = (
     8  # on either side: with fewer, hardly any permutation exists that could be rare
 )
+TREES = 40  # of the boosted classifier; on small tables they are most of the time of the baseline
 MOST_LEARNED = 800  # properties that the linear classifier learns from, those that differ most among the records to learn from
 AT_RANDOM = "The audit drew the members at random from one table: what an attack finds beyond chance is due to the product."
 GIVEN = "What an attack finds beyond that is due to the product; smaller differences, and some of other kinds, cannot be ruled out."
@@ -193,7 +194,7 @@ def _trees(
     tags = people.tags[learn]
     columns = telling_columns(people.matrix[learn], tags.astype(np.float64))
     model = HistGradientBoostingClassifier(
-        max_iter=40,
+        max_iter=TREES,
         learning_rate=0.15,
         max_leaf_nodes=15,
         min_samples_leaf=max(10, len(learn) // 200),

@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from reticent.attack.blind._people import FOLDS, People
+from reticent.data import number_of_people
 
 __all__ = ["Properties", "Wrong", "describe", "ridge"]
 
@@ -222,7 +223,7 @@ def _people_with(
     """Return how many people have a property, or how many have it not, whichever is less."""
     if single:
         return int(min(has.sum(), (~has).sum()))
-    return min(len(np.unique(units[has])), len(np.unique(units[~has])))
+    return min(number_of_people(units[has]), number_of_people(units[~has]))
 
 
 def _normal_scores(values: NDArray[np.float64], missing: NDArray[np.bool_]) -> Array:

@@ -78,7 +78,7 @@ def _spaced(count: int, most: int) -> NDArray[np.int64]:
 def _paired(borders: NDArray[np.float64], seen: Seen, j: int) -> float:
     """Return the share of borders that lie halfway between two values of a column."""
     gains, _ = _pairs(borders, seen, j)
-    return float((gains.reshape(len(borders), -1) > 0).any(axis=1).mean())
+    return float((gains > 0).any(axis=1).mean())
 
 
 def _beside(
@@ -86,16 +86,17 @@ def _beside(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the largest gain of each record from any border, and in how many gaps it lies."""
     gains, gaps = _pairs(borders, seen, j)
-    shape = (len(borders), len(seen.matrix))
-    return gains.reshape(shape).max(axis=0), gaps.reshape(shape).sum(axis=0)
+    return gains.max(axis=0), gaps.sum(axis=0)
 
 
 def _pairs(
     borders: NDArray[np.float64], seen: Seen, j: int
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Lay all records beside every border, as if each border were a tree of one node."""
+    """Lay all records beside every border, as if each border were a tree of one node; return one row per border and one column per record."""
     n, count = len(seen.matrix), len(borders)
-    x = np.tile(seen.matrix[:, j], count)
+    # In the order of their values, so that they are in order beside every border: those below it come first.
+    order = np.argsort(np.rint(seen.matrix[:, j] / seen.unit[j]), kind="stable")
+    x = np.tile(seen.matrix[order, j], count)
     t = np.repeat(borders, n)
     level = Level(
         node=np.repeat(np.arange(count), n),
@@ -105,4 +106,7 @@ def _pairs(
         left=x <= t,
         known=np.flatnonzero(np.isfinite(x) & np.isfinite(t)),
     )
-    return level.ordered().pairs(level)
+    gains, gaps = np.empty((count, n)), np.empty((count, n), dtype=bool)
+    gain, gap = level.ordered().pairs(level)
+    gains[:, order], gaps[:, order] = gain.reshape(count, n), gap.reshape(count, n)
+    return gains, gaps

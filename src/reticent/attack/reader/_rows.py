@@ -205,8 +205,13 @@ def _recognised(
     a_width, width = matrix.shape[1], columns.width
     if width > MOST_COLUMNS and a_width < width - 1:
         return None
-    sample = matrix[np.linspace(0, len(matrix) - 1, SAMPLED).astype(np.int64)]
-    sample = np.unique(sample, axis=0) if len(matrix) < SAMPLED else sample
+    if len(matrix) < SAMPLED:
+        # Each row once, told apart by its bytes: numpy compares rows number by number, and a forest has hundreds of such arrays.
+        sample = matrix[
+            list({row.tobytes(): k for k, row in enumerate(matrix)}.values())
+        ]
+    else:
+        sample = matrix[np.linspace(0, len(matrix) - 1, SAMPLED).astype(np.int64)]
     tolerance = columns.tolerance(max(coarseness(sample), SINGLE), rows=True)
 
     def holds(a: int, j: int) -> bool:

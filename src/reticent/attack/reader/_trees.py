@@ -389,8 +389,11 @@ class Level:
         key += np.where(left, OFFSET, OFFSET + SIDE)
         point = x / unit
         key += np.rint(point, out=point).astype(np.int64)
-        order = np.argsort(key)
-        key = key.take(order)
+        if (key[1:] >= key[:-1]).all():
+            order = np.arange(len(key))  # as beside the borders of bins
+        else:
+            order = np.argsort(key)
+            key = key.take(order)
         first = np.ones(len(key), dtype=bool)
         np.not_equal(key[1:], key[:-1], out=first[1:])
         starts = np.flatnonzero(first)

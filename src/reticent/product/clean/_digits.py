@@ -14,6 +14,7 @@ from sklearn.preprocessing import (
     RobustScaler,
 )
 
+from reticent.data import number_of_people
 from reticent.product.clean._inside import Part, as_matrix
 from reticent.product.clean._values import Notes
 
@@ -85,7 +86,7 @@ def clean_digits(
         if matrix is None:
             continue
         if isinstance(thing, QuantileTransformer):
-            most = max(2, len(np.unique(people)) // smallest_group)
+            most = max(2, number_of_people(people) // smallest_group)
             notes.did("quantiles dropped", _fewer_quantiles(thing, most))
         if isinstance(thing, KBinsDiscretizer):
             notes.did(
