@@ -167,7 +167,7 @@ class Enumerated:
             return math.inf
         if self.delta(low) <= delta:
             return 0.0
-        for _ in range(60):
+        for _ in range(40):
             middle = (low + high) / 2
             low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
         return high

@@ -42,12 +42,13 @@ def people(rng: np.random.Generator, n: int) -> Columns:
 @given(
     scores=st.lists(st.integers(0, 5), min_size=4, max_size=20),
     weights=st.lists(st.integers(1, 3), min_size=20, max_size=20),
+    unit=st.sampled_from([1.0, 1e-3]),
 )
-def test_areas_are_those_of_scikit_learn(scores, weights):
-    """With ties and weights, in both measures."""
+def test_areas_are_those_of_scikit_learn(scores, weights, unit):
+    """With ties and weights of any size, in both measures."""
     s = np.array(scores, dtype=float)
     y = (np.arange(len(s)) % 3 == 0).astype(int)
-    w = np.array(weights[: len(s)], dtype=float)
+    w = unit * np.array(weights[: len(s)], dtype=float)
     auc, ap = areas(y, np.column_stack([-s, s]), w[None])
     assert auc[0] == pytest.approx(roc_auc_score(y, s, sample_weight=w))
     assert ap[0] == pytest.approx(average_precision_score(y, s, sample_weight=w))

@@ -33,7 +33,7 @@ def refuted(draw, truth, claim, seed, **form):
     )
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+@pytest.mark.parametrize("epsilon", [0.5, pytest.param(2.0, marks=pytest.mark.slow)])
 def test_a_true_claim_is_refuted_no_oftener_than_stated(seed, epsilon):
     """The twin claims a third of the truth, and is refuted more often than chance allows."""
     most = binom.ppf(1 - FALSE_ALARM, AUDITS, 1 - LEVEL)

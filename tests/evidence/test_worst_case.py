@@ -74,7 +74,10 @@ def test_twin_the_plug_in_leans_upwards(n, delta, seed):
 
 
 @pytest.mark.usefixtures("few")
-@pytest.mark.parametrize("delta", [0.0, 0.3, 1.0, 3.0])
+@pytest.mark.parametrize(
+    "delta",
+    [0.0, *(pytest.param(d, marks=pytest.mark.slow) for d in (0.3, 1.0)), 3.0],
+)
 def test_the_interval_covers_the_truth(delta, seed):
     """Where nothing is there, and where members and others hardly overlap."""
     runs, truth = 300, truth_of(delta)  # 12 % would be noticed

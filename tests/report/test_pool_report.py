@@ -155,7 +155,13 @@ def test_numbers_of_the_text_are_those_of_the_dossier(dossier):
 CUT = re.compile(r"\[[^\]]*$", re.MULTILINE)  # a line that ends inside an interval
 
 
-@pytest.mark.parametrize("width", range(80, 141))
+@pytest.mark.parametrize(
+    "width",
+    [
+        pytest.param(width, marks=pytest.mark.slow if width % 4 else ())
+        for width in range(80, 141)
+    ],
+)
 def test_text_fits_and_cuts_no_interval(dossier, width):
     text = render_text(dossier, width=width)
     assert max(map(len, text.splitlines())) <= width

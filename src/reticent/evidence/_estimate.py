@@ -12,6 +12,7 @@ __all__ = ["Estimate", "Joint", "best_of", "split_level"]
 
 # An interval this long is one of counts or of quantities in a large unit, whose decimals nobody needs.
 WIDE = 10.0
+NOTHING = "nothing"  # what the interval of an exact number covers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +31,7 @@ class Estimate:
         How the interval was computed.
     covers : str
         Which randomness it covers: ``"product"`` (the draw of records, for this very
-        product) or ``"trainer"`` (re-runs of the trainer as well).
+        product), ``"trainer"`` (re-runs of the trainer as well) or ``"nothing"`` (a number that was worked out or stated, and not measured).
 
     Examples
     --------
@@ -42,6 +43,11 @@ class Estimate:
 
     >>> print(Estimate(value=0.012, low=8e-5, high=0.131, level=0.95, method="exact"))
     0.01 [<0.01, 0.14]
+
+    A number that was not measured has no interval to print:
+
+    >>> print(Estimate.exact(2.9993, level=0.95, method="worked out"))
+    2.999
     """
 
     value: float
@@ -58,6 +64,18 @@ class Estimate:
                 f"the value {self.value} is outside its interval [{self.low}, {self.high}]; "
                 "an estimate must lie inside its interval."
             )
+
+    @classmethod
+    def exact(cls, number: float, *, level: float, method: str) -> "Estimate":
+        """Return a number that was worked out or stated, and not measured."""
+        return cls(
+            value=number,
+            low=number,
+            high=number,
+            level=level,
+            method=method,
+            covers=NOTHING,
+        )
 
     def __str__(self) -> str:
         return _in_words(self)
@@ -197,7 +215,7 @@ def _in_words(
             (estimate.high, ROUND_CEILING),
         )
     )
-    return f"{value} [{low}, {high}]"
+    return value if estimate.covers == NOTHING else f"{value} [{low}, {high}]"
 
 
 def _rounded(number: float, digits: int, rounding: str, sign: str) -> str:

@@ -31,6 +31,7 @@ __all__ = [
     "compare_transfer",
 ]
 
+BLOCK = 2**18  # weights that are ranked at once: arrays of two megabytes
 RESAMPLES = 200  # of the test people; their standard deviation is then known to 5 %
 METHOD = "bootstrap over people"
 
@@ -246,21 +247,27 @@ def _area(
     order = np.argsort(-scores, kind="stable")
     ordered = scores[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    hit = positive[order]
     found = np.empty((2, len(weights)))
-    for j, weight in enumerate(weights):
-        w, hit = weight[order], positive[order]
-        hits = np.add.reduceat(w * hit, starts)
-        misses = np.add.reduceat(w * ~hit, starts)
-        all_hits, all_misses = hits.sum(), misses.sum()
-        if all_hits == 0 or all_misses == 0:
-            # A resample without one of the classes ranks nothing.
-            found[:, j] = 0.5, float(all_hits > 0)
-            continue
-        above = np.cumsum(hits)
-        found[0, j] = (misses * (above - hits / 2)).sum() / (all_hits * all_misses)
-        taken = above + np.cumsum(misses)
+    step = max(1, BLOCK // len(order))
+    for first in range(0, len(weights), step):
+        part = slice(first, first + step)
+        w = weights[part].take(order, axis=1)
+        hits, misses = w * hit, w * ~hit
+        if len(starts) < len(order):
+            hits, misses = (np.add.reduceat(x, starts, axis=1) for x in (hits, misses))
+        all_hits, all_misses = hits.sum(axis=1), misses.sum(axis=1)
+        above = np.cumsum(hits, axis=1)
+        taken = above + np.cumsum(misses, axis=1)
         precision = above / np.maximum(taken, 1e-300)
-        found[1, j] = (hits * precision).sum() / all_hits
+        pairs = all_hits * all_misses
+        auc = (misses * (above - hits / 2)).sum(axis=1) / np.where(
+            pairs > 0, pairs, 1.0
+        )
+        ap = (hits * precision).sum(axis=1) / np.where(all_hits > 0, all_hits, 1.0)
+        # A resample without one of the classes ranks nothing.
+        found[0, part] = np.where(pairs > 0, auc, 0.5)
+        found[1, part] = np.where(pairs > 0, ap, all_hits > 0)
     return found
 
 

@@ -15,6 +15,7 @@ from reticent.data import (
     Schema,
     Severity,
     Table,
+    number_of_people,
     table_from_frame,
 )
 from reticent.errors import InvalidInput
@@ -233,4 +234,4 @@ def divided(
 
 
 def _people(table: Table, rows: NDArray[np.bool_]) -> int:
-    return len(np.unique(table.units[rows]))
+    return number_of_people(table.units[rows])

@@ -31,7 +31,7 @@ class Synthesizer:
     epsilon, delta, belief, advantage : float, optional
         The limit, as in :func:`reticent.synthesize`.
     method : str
-        ``"tree"``, ``"adaptive"`` or ``"auto"``.
+        ``"auto"``, ``"tree"``, ``"adaptive"`` or ``"wgan"``, as in :func:`reticent.synthesize`.
     target : str, optional
         The column that models will predict; it is kept best.
     rows_per_person : int

@@ -34,10 +34,8 @@ class ClaimedEpsilon(Measure):
         if claim is not None:
             # What was worked out from the recipe counts more than what is said.
             number = claim.epsilon if proven is None else max(claim.epsilon, proven)
-            estimate = Estimate(
-                value=number,
-                low=number,
-                high=number,
+            estimate = Estimate.exact(
+                number,
                 level=seen.confidence,
                 method="stated, not measured" if proven is None else "worked out",
             )

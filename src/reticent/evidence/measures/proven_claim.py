@@ -40,12 +40,8 @@ class ProofAgainstClaim(Measure):
             label=self.label,
             words="the epsilon that follows from the training as it is described",
             better=self.better,
-            estimate=Estimate(
-                value=proven,
-                low=proven,
-                high=proven,
-                level=seen.confidence,
-                method="worked out, not measured",
+            estimate=Estimate.exact(
+                proven, level=seen.confidence, method="worked out, not measured"
             ),
             compares=self.compares,
             own_limit=Limit(measure=self.name, at_most=claim.epsilon),

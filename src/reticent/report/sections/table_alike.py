@@ -98,8 +98,9 @@ def _words(dossier: Dossier) -> list[str]:
     )
     rare = table.rare
     if rare.rare:
+        noun = "category" if rare.rare == 1 else "categories"
         words.append(
-            f"Of {rare.rare} rare categories that enough people have, the synthetic table lacks {rare.missing}; a sample of its size would lack "
+            f"Of {rare.rare} rare {noun} that enough people have, the synthetic table lacks {rare.missing}; a sample of its size would lack "
             f"{rare.missing_by_chance:.1f}."
         )
     return words
