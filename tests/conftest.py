@@ -53,10 +53,11 @@ ABOUT_WORDS = ("cli", "docs", "extension", "pipeline", "report", "test_examples.
 def _learners() -> tuple[tuple[ModuleType, str, Any], ...]:
     """Return everything that attacks and judges learn with, as it is meant to be."""
     from reticent.attack import _games, learned, quantile
+    from reticent.attack.blind import _baseline as blind
     from reticent.attack.reader import _attack as reader
     from reticent.train import judges
 
-    where = [(quantile, "TREES"), (judges, "TREES"), (learned, "SMALL"), (reader, "SMALL"), (_games, "STEPS")]  # fmt: skip
+    where = [(quantile, "TREES"), (judges, "TREES"), (blind, "TREES"), (learned, "SMALL"), (reader, "SMALL"), (_games, "STEPS")]  # fmt: skip
     return tuple((module, name, getattr(module, name)) for module, name in where)
 
 

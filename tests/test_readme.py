@@ -7,6 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 
@@ -23,7 +24,11 @@ def block(language):
     return found[0]
 
 
-def test_the_python_example_is_five_lines_and_prints_what_it_says():
+def test_the_python_example_is_five_lines_and_prints_what_it_says(monkeypatch):
+    # One round of the insider in place of all that the time allows: it stands behind what the README shows.
+    monkeypatch.setattr(
+        "reticent.pipeline._insider.plan_rounds", lambda *_, **__: np.ones(3, dtype=int)
+    )
     code = block("python")
     assert sum(bool(line.strip()) for line in code.splitlines()) == 5
     with contextlib.redirect_stdout(io.StringIO()) as said:

@@ -121,6 +121,10 @@ def test_a_promise_that_its_recipe_does_not_keep_is_refused(folder, product):
     assert dossier["provenance"]["guarantee"]["epsilon"] == pytest.approx(proven)
     page = (folder / "boasted" / "report.html").read_text()
     assert "What is guaranteed" not in page
+    # It was worked out, so that it has no interval.
+    (limit,) = [one for one in dossier["limits"] if one["measure"] == "claim_unproven"]
+    assert limit["estimate"]["covers"] == "nothing"
+    assert f"{proven:.3f} [" not in page
 
 
 def test_a_model_trained_by_opacus_is_audited_with_three_epsilons(tmp_path):

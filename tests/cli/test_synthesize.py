@@ -66,7 +66,9 @@ def test_a_table_is_made_with_its_guarantee_beside_it(folder):
     assert "1,500" not in (folder / "made.csv.provenance.json").read_text()
 
 
-def test_a_generator_with_a_critic_is_a_method_like_the_others(folder):
+def test_a_generator_with_a_critic_is_a_method_like_the_others(folder, monkeypatch):
+    recipe = SynthesisPlan.generator
+    monkeypatch.setattr(SynthesisPlan, "generator", lambda plan: replace(recipe(plan), steps=50))  # fmt: skip
     done = run(
         "synthesize", "people.csv", "--method", "wgan", "--unit", "who", "--rows-per-person", "2", "--schema", "schema.toml", "--epsilon", "8",
         "--rows", "60", "--out", "made.csv", "--no-audit", "--constraint", "age >= 30", "--json",
@@ -292,9 +294,8 @@ def test_a_table_is_judged_by_people_who_were_held_out(folder, monkeypatch):  # 
     for room in ("pipeline._held_out", "cli._synthesize"):
         monkeypatch.setattr(f"reticent.{room}.SHADOWS", 4)
     monkeypatch.setattr("reticent.pipeline._reruns.MOST_RUNS", 20)
-    pd.read_csv(folder / "people.csv")[["age", "smokes", "ill"]].to_csv(
-        folder / "small.csv", index=False
-    )
+    people = pd.read_csv(folder / "people.csv")[["age", "smokes", "ill"]][:1000]
+    people.to_csv(folder / "small.csv", index=False)
     done = run(
         "synthesize", "small.csv", "--target", "ill", "--epsilon", "3", "--constraint", "age >= 18", "--workers", "1", "--held-out", "0.3",
         "--report", "judged", "--json",
@@ -307,7 +308,7 @@ def test_a_table_is_judged_by_people_who_were_held_out(folder, monkeypatch):  # 
     made = load_synthetic(folder / "synthetic.csv")
     assert (made.frame["age"] >= 18).all()
     # About 70 % of the people were used, and the noisy number says no more than that.
-    assert 850 < len(made) < 1_250
+    assert 600 < len(made) < 800
     spends = [f for f in dossier.findings if f.name == "choosing_spends"]
     assert "spends privacy" in spends[0].text
     price = dossier.evidence.utility

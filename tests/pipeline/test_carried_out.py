@@ -180,6 +180,7 @@ def test_another_number_of_workers_finds_every_model_of_the_pool_again(
     assert len(list(kept.folder.glob("training_the_pool*"))) == 6
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_what_cannot_be_hashed_is_not_kept_and_the_audit_says_so(table, tmp_path):
     trainer = EstimatorTrainer(
         make=lambda: LogisticRegression(C=0.5), recipe="a lambda", preprocess=True
@@ -239,6 +240,7 @@ def test_little_memory_changes_no_digit(table, alone, processes):
     assert result.dossier.to_json() == alone.dossier.to_json()
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_time_tells_what_pools_would_take_before_it_trains_one(table):
     said = []
     run = replace(carried_out_by(Serial()), say=said.append)
@@ -250,6 +252,7 @@ def test_time_tells_what_pools_would_take_before_it_trains_one(table):
     assert [f.models for f in dossier.evidence.pool.forecasts] == [4, 8, 16, 64]
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_a_recipe_of_ours_is_audited_as_it_is():
     pytest.importorskip("torch")
     X, y = make_classification(300, n_features=5, random_state=0)

@@ -196,7 +196,7 @@ def test_modules_are_watched_like_networks():
         rows=N - 1,
     )
     trace, truth = watch_modules(
-        make, View(inputs=X, targets=Y), REMOVE, private, range(200)
+        make, View(inputs=X, targets=Y), REMOVE, private, range(100)
     )
     assert trace.size == (D + 1) * C
     assert trace.distance.max() <= 0.2

@@ -16,7 +16,7 @@ from reticent.train.wgan import checkpoints
 from reticent.train.wgan.checkpoints import Checkpoint, steps_per_chunk
 from reticent.train.wgan.noise import Source
 
-STEPS, CHUNK = 50, 20  # chunks of 20, 20 and 10 steps
+STEPS, CHUNK = 25, 10  # chunks of 10, 10 and 5 steps
 QUICK = WassersteinGenerator(steps=STEPS, noise_multiplier=0.5, rows=100)
 SEEDED = replace(QUICK, noise="seeded")
 
@@ -78,9 +78,9 @@ def test_a_resumed_training_ends_where_an_uninterrupted_one_ends(
     steps = STEPS * trainings
     whole, released = fitted(recipe, table, Run(seed=3))
     assert released == steps
-    # Chunks begin at steps 0, 20 and 40 of each training.
-    starts = [STEPS * k + start for k in range(trainings) for start in (0, 20, 40)]
-    for dies_at in (5, 20, 33, steps - 1):
+    # Chunks begin at steps 0, 10 and 20 of each training.
+    starts = [STEPS * k + start for k in range(trainings) for start in (0, 10, 20)]
+    for dies_at in (3, 10, 17, steps - 1):
         run = kept_in(tmp_path / str(dies_at))
         assert fitted(recipe, table, run, dies_at=dies_at)[1] == dies_at
         resumed, released = fitted(recipe, table, run)
@@ -94,15 +94,15 @@ def test_progress_may_interrupt_it_and_goes_on_from_there(table, tmp_path):
 
     def impatient(stage, done, total):
         told.append((stage, done))
-        if stage == "training the generator" and done == 25:
+        if stage == "training the generator" and done == 13:
             raise KeyboardInterrupt
 
     run = kept_in(tmp_path / "kept")
     with pytest.raises(KeyboardInterrupt):
         SEEDED.fit(table, run=replace(run, tell=impatient))
-    assert told[-1] == ("training the generator", 25)
+    assert told[-1] == ("training the generator", 13)
     resumed, released = fitted(SEEDED, table, run)
-    assert released == STEPS - 20
+    assert released == STEPS - 10
     pd.testing.assert_frame_equal(resumed, fitted(SEEDED, table, Run(seed=3))[0])
 
 
@@ -131,9 +131,9 @@ def test_a_fit_that_dies_while_it_counts_repeats_seeded_noise(
 def test_no_step_is_drawn_twice_that_anything_comes_from(table, tmp_path):
     """Secret noise: of the steps before the interruption only those of finished chunks count, and these are not made again."""
     run = kept_in(tmp_path / "kept")
-    fitted(QUICK, table, run, dies_at=33)
+    fitted(QUICK, table, run, dies_at=17)
     made, released = fitted(QUICK, table, run)
-    assert released == STEPS - 20
+    assert released == STEPS - 10
     # Killed after the training, while the table is audited: nothing is drawn, and the same rows come out.
     again, released = fitted(QUICK, table, run)
     assert released == 0
@@ -183,7 +183,7 @@ def test_what_is_kept_is_for_the_owner_and_holds_no_state_of_secret_noise(
         assert not any(pattern in content for pattern in exact)
         if b"Checkpoint" in content:
             chunks.append(unpack(Checkpoint, content[32:]))
-    assert sorted(chunk.players.step for chunk in chunks) == [20, 40, 50]
+    assert sorted(chunk.players.step for chunk in chunks) == [10, 20, 25]
     assert {chunk.noise for chunk in chunks} == {""}
     # The state that is kept is that of the fakes alone.
     assert all(json.loads(c.fakes)["bit_generator"] == "PCG64" for c in chunks)
