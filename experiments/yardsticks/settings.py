@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-# In this order; whole tables are finished one after the other. On none of them was any setting of a generator chosen: shares, weights and bins come from Framingham and Adult.
+# In this order; whole tables are finished one after the other. On none of them was any setting of a generator chosen by what models learn: shares, weights and bins come from Framingham and Adult.
 # Rows to learn from: half of the small tables, 5,000 of law_school, and 20,000 of cardio, for which `auto` takes adaptive pairs in place of a tree.
 TABLES = {"compas": 5_000, "stroke": 5_000, "law_school": 5_000, "cardio": 20_000}
 SEEDS = (0, 1, 2, 3, 4)  # each draws the halves anew, the same for all methods
