@@ -39,7 +39,7 @@ from reticent.attack.reader._columns import (
     people_sharing,
     row_hashes,
 )
-from reticent.attack.reader._trees import Seen, _walk
+from reticent.attack.reader._trees import Distances, Seen, walk
 from reticent.errors import InvalidInput, InvalidPredictions
 from reticent.product import Contents, OpenedFile, Stage, Words, open_file
 from reticent.product.contents import NamedArray, NamedTexts, Unread, read_contents
@@ -187,11 +187,40 @@ def test_pairs_are_those_of_the_definition(kind, seed):
     import skops.io
 
     for tree in read_contents(skops.io.dumps(model)).trees:
-        gains, gaps, node = _walk(tree, Seen.of(matrix, single=True, strict=False))
+        walked = walk([tree], Seen.of(matrix, single=True, strict=False))
         expected, between = naive_pairs(tree, matrix)
-        assert np.allclose(gains, expected)
-        assert np.array_equal(gaps, between)
-        assert (tree.left[node] < 0).all()
+        assert np.allclose(walked.gains, expected)
+        assert np.array_equal(walked.gaps[0], between)
+        assert (tree.left[walked.node] < 0).all()
+
+
+def test_trees_that_are_walked_at_once_are_walked_alike(seed, monkeypatch):
+    """By themselves, together, and where node, rank and position do not fit into one number; with values that are missing or infinite."""
+    import skops.io
+
+    table = people("continuous", 200, stream(seed, "at once"))
+    matrix = np.round(table.features.to_numpy(), 1)
+    model = RandomForestClassifier(5, random_state=0).fit(matrix, table.target)
+    trees = read_contents(skops.io.dumps(model)).trees
+    strange = matrix.copy()
+    strange[::9, 0], strange[::7, 1], strange[::5, 1] = np.nan, np.inf, -np.inf
+    for records in (matrix, strange):
+        seen = Seen.of(records, single=True, strict=False)
+        distances, singly = Distances(len(records)), Distances(len(records))
+        together = walk(trees, seen, distances)
+        for k, tree in enumerate(trees):
+            alone = walk([tree], seen, singly)
+            assert (alone.gains[0] == together.gains[k]).all()
+            assert (alone.gaps[0] == together.gaps[k]).all()
+            assert (alone.node[0] == together.node[k]).all()
+        assert together.gains.any()
+        assert together.gaps.any()
+        assert np.allclose(distances.summary(), singly.summary())
+        monkeypatch.setattr("reticent.attack.reader._trees.WIDTH", 8)
+        wide = walk(trees, seen)
+        assert (wide.gains == together.gains).all()
+        assert (wide.gaps == together.gaps).all()
+        monkeypatch.undo()
 
 
 def test_records_end_in_the_leaves_that_scikit_learn_says(seed):
@@ -202,7 +231,7 @@ def test_records_end_in_the_leaves_that_scikit_learn_says(seed):
     matrix[::9, 0] = np.nan
     model = DecisionTreeClassifier(random_state=0).fit(matrix, table.target)
     (tree,) = read_contents(skops.io.dumps(model)).trees
-    _, _, node = _walk(tree, Seen.of(matrix, single=True, strict=False))
+    (node,) = walk([tree], Seen.of(matrix, single=True, strict=False)).node
     assert np.array_equal(node, model.apply(matrix))
 
 

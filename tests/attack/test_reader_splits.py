@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from reticent.attack.reader._trees import Seen, _walk
+from reticent.attack.reader._trees import Seen, walk
 from reticent.product import read_contents
 from reticent.product.contents import contents_of
 from reticent.run import stream
@@ -39,7 +39,7 @@ def leaf_values(trees, matrix):
     total = np.zeros(len(matrix))
     for tree in trees:
         seen = Seen.of(matrix, single=tree.single, strict=tree.strict)
-        _, _, node = _walk(tree, seen)
+        (node,) = walk([tree], seen).node
         assert (tree.left[node] < 0).all()
         total += tree.values[node, 0]
     return total
@@ -70,7 +70,7 @@ def test_leaves_of_lightgbm_are_those_that_it_says(seed):
     assert len(contents.trees) == 5
     assert sum((t.categories.columns >= 0).sum() for t in contents.trees if t.categories) > 3  # fmt: skip
     for tree, said in zip(contents.trees, leaves.T, strict=True):
-        _, _, node = _walk(tree, Seen.of(matrix, single=False, strict=False))
+        (node,) = walk([tree], Seen.of(matrix, single=False, strict=False)).node
         assert np.array_equal(node - (tree.left >= 0).sum(), said)
         assert np.array_equal(
             tree.counts[node], np.bincount(said, minlength=said.max() + 1)[said]
@@ -120,9 +120,11 @@ def test_trees_of_bags_compare_the_columns_of_the_records(inside, seed):
     for at, (one, columns) in enumerate(zip(bag.estimators_, bag.estimators_features_, strict=True)):  # fmt: skip
         for alone in read_contents(skops.io.dumps(one)).trees:
             tree = read[alone.path.replace(":", f":estimators_[{at}].", 1)]
-            _, _, node = _walk(tree, Seen.of(matrix, single=tree.single, strict=False))
+            (node,) = walk(
+                [tree], Seen.of(matrix, single=tree.single, strict=False)
+            ).node
             part = Seen.of(matrix[:, columns], single=tree.single, strict=False)
-            assert np.array_equal(node, _walk(alone, part)[2])
+            assert np.array_equal(node, walk([alone], part).node[0])
 
 
 def test_what_stands_between_a_bag_and_its_trees_is_told():

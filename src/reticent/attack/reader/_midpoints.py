@@ -95,13 +95,15 @@ def _pairs(
     """Lay all records beside every border, as if each border were a tree of one node; return one row per border and one column per record."""
     n, count = len(seen.matrix), len(borders)
     # In the order of their values, so that they are in order beside every border: those below it come first.
-    order = np.argsort(np.rint(seen.matrix[:, j] / seen.unit[j]), kind="stable")
+    rank = np.unique(np.rint(seen.matrix[:, j] / seen.unit[j]), return_inverse=True)[1]
+    order = np.argsort(rank, kind="stable")
     x = np.tile(seen.matrix[order, j], count)
     t = np.repeat(borders, n)
     level = Level(
         node=np.repeat(np.arange(count), n),
         unit=np.full(n * count, seen.unit[j]),
         x=x,
+        rank=np.tile(rank[order], count),
         t=t,
         left=x <= t,
         known=np.flatnonzero(np.isfinite(x) & np.isfinite(t)),

@@ -10,8 +10,10 @@ that gap, while other people do. So how far records lie from the thresholds that
 
 import warnings
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from reticent.attack._searched import Cell, TreeEvidence
 from reticent.product import OpenedFile, Stage
 from reticent.product.contents import Tree
 
-__all__ = ["Level", "Seen", "tree_evidence"]
+__all__ = ["Level", "Seen", "tree_evidence", "walk"]
 
 # Part of the largest value by which a sum may differ from twice the threshold.
 EXACT = 1e-9
@@ -30,10 +32,13 @@ ROUNDED = 2.0**-22  # the same if the threshold is kept in single precision
 # them, and the node in the bits above that.
 BITS, OFFSET, FARTHEST = 34, 2**33, 2.0**32
 SIDE = np.int64(1) << BITS
+WIDTH = 63  # bits of a number without its sign
 # Levels; nobody trains deeper trees, and a crafted one must not take forever.
 DEEPEST = 400
 # Records times trees; beyond, trees at even distances are read.
 MOST_VISITS = 30_000_000
+# Records times trees that walk at once. Few records reach the deep levels of a tree, so several trees share the price of a level; more do not fit into the caches.
+AT_ONCE = 80_000
 SAMPLED = 64  # thresholds by which the stage that a tree sees is recognised
 BINS = 10
 LEAST_GAIN = 0.999  # of a record that alone has the value beside a threshold
@@ -77,15 +82,16 @@ def _evidence(
     distances = Distances(n)
     # Trees of one place are of one library, and so of one precision.
     seen = Seen.of(stage.matrix, single=trees[0].single, strict=trees[0].strict)
-    for tree in trees:
-        gains, gaps, node = _walk(tree, seen, distances)
-        pair += gains
-        largest = np.maximum(largest, gains)
-        gap += gaps > 0
-        rooms, matches = _leaves(tree, node, file)
-        room += rooms
-        least_room = np.minimum(least_room, rooms)
-        match += matches
+    for some in _some_at_once(trees, n):
+        walked = walk(some, seen, distances)
+        pair += walked.gains.sum(axis=0)
+        largest = np.maximum(largest, walked.gains.max(axis=0))
+        gap += (walked.gaps > 0).sum(axis=0)
+        for tree, node in zip(some, walked.node, strict=True):
+            rooms, matches = _leaves(tree, node, file)
+            room += rooms
+            least_room = np.minimum(least_room, rooms)
+            match += matches
     count = len(trees)
     inputs = np.column_stack(
         [
@@ -108,6 +114,15 @@ def _evidence(
             )
         )
     return TreeEvidence(place=place, inputs=inputs, cells=tuple(cells))
+
+
+def _some_at_once(trees: list[Tree], n: int) -> Iterator[list[Tree]]:
+    """Yield trees in their order, as many at once as may be walked together; one with sets of categories walks alone."""
+    most = max(1, AT_ONCE // max(n, 1))
+    for has_sets, some in groupby(trees, key=lambda tree: tree.categories is not None):
+        alike = list(some)
+        size = 1 if has_sets else most
+        yield from (alike[at : at + size] for at in range(0, len(alike), size))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +150,26 @@ class Seen:
         return np.where(np.isfinite(spread) & (spread > 0), spread, 1.0)
 
     @cached_property
+    def coded(self) -> "_Coded":
+        """The records by the different values of each column."""
+        n, width = self.matrix.shape
+        codes = np.empty((width, n), dtype=np.min_scalar_type(n))
+        values, ranks = [], []
+        for j, column in enumerate(self.matrix.T):
+            different, codes[j] = np.unique(column, return_inverse=True)
+            # Sorted, so that those on one point of the grid stand together; a missing value comes last, and its rank means nothing.
+            point = np.rint(different / self.unit[j])
+            ranks.append(np.cumsum(_begins(point)) - 1)
+            values.append(different)
+        sizes = [len(different) for different in values]
+        return _Coded(
+            codes=codes.ravel(),
+            starts=np.cumsum([0, *sizes[:-1]]),
+            values=np.concatenate([np.empty(0), *values]),
+            ranks=np.concatenate([np.empty(0, dtype=np.int64), *ranks]),
+        )
+
+    @cached_property
     def is_finite(self) -> bool:
         """Whether no value is missing or infinite."""
         return bool(np.isfinite(self.matrix).all())
@@ -145,6 +180,28 @@ class Seen:
         unit = _largest(matrix) * (ROUNDED if strict else EXACT)
         # Column by column in memory: records of a node are asked for the same one.
         return cls(matrix=np.asfortranarray(matrix), unit=unit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Coded:
+    """Records as numbers of a few bytes, one column after the other: what is looked up most must fit into the caches.
+
+    Parameters
+    ----------
+    codes : array of int, shape (d * n,)
+        Place of each value among the different ones of its column.
+    starts : array of int, shape (d,)
+        Where those of each column begin in the arrays below.
+    values : array of float
+        The different values of each column, one column after the other.
+    ranks : array of int
+        Place of each of them among the different points of its column's grid.
+    """
+
+    codes: NDArray[np.unsignedinteger[Any]]
+    starts: NDArray[np.int64]
+    values: NDArray[np.float64]
+    ranks: NDArray[np.int64]
 
 
 def _rounded(matrix: NDArray[np.float64], *, single: bool) -> NDArray[np.float64]:
@@ -215,30 +272,15 @@ class Distances:
         self.nearest, self.squares, self.mean = (np.zeros(n) for _ in range(3))
         self.times, self.off = np.zeros(n), np.zeros(n)
 
-    def add_beside(
-        self, level: "Level", ordered: "Ordered", rows: NDArray[np.int64]
-    ) -> None:
-        """Add the last value below each threshold of one depth and the first above it, where there are both."""
-        below, above = ordered.sides()
-        a, b = (level.x.take(ordered.record(k)) for k in (below, above))
-        t = level.t.take(ordered.record(below))
-        off = np.abs((t - a) / (b - a) - 0.5)
-        for side in (below, above):
-            beside = rows.take(ordered.records(side))
-            self.times[beside] += 1
-            self.off[beside] += np.repeat(off, ordered.counts.take(side))
-
-    def add_tree(
-        self,
-        least: NDArray[np.float64],
-        total: NDArray[np.float64],
-        met: NDArray[np.int64],
-    ) -> None:
-        """Add the logarithms of a tree: the least of each record, their sum, and their number."""
-        self.trees += 1
-        self.nearest += least
-        self.squares += least**2
-        self.mean += total / np.maximum(met, 1)
+    def add(self, met: "_Met", beside: "_Beside", trees: int) -> None:
+        """Add what the records met in some trees."""
+        self.trees += trees
+        least = met.least.reshape(trees, -1)
+        self.nearest += least.sum(axis=0)
+        self.squares += (least**2).sum(axis=0)
+        self.mean += (met.total / np.maximum(met.times, 1)).reshape(trees, -1).sum(axis=0)  # fmt: skip
+        self.times += beside.times.reshape(trees, -1).sum(axis=0)
+        self.off += beside.off.reshape(trees, -1).sum(axis=0)
 
     def summary(self) -> tuple[NDArray[np.float64], ...]:
         """Return five numbers per record."""
@@ -249,24 +291,61 @@ class Distances:
         return nearest, spread, self.mean / trees, self.times / trees, off
 
 
-class _Travellers:
-    """Records on their way down a tree, with what they met. Arrays hold only those that go on: most of the time of a walk is spent on looking up single records.
+class _Beside:
+    """How often each traveller lay next to a threshold, and how far those thresholds were off the middle.
 
     Parameters
     ----------
-    n : int
-        Number of records, all of which begin at the root.
+    travellers : int
+        Records times trees.
     """
 
-    def __init__(self, n: int) -> None:
-        self.rows, self.node = np.arange(n), np.zeros(n, dtype=np.int64)
+    def __init__(self, travellers: int) -> None:
+        self.times, self.off = np.zeros(travellers), np.zeros(travellers)
+
+    def add(self, level: "Level", ordered: "Ordered", ids: NDArray[np.int64]) -> None:
+        """Add the last value below each threshold of one depth and the first above it, where there are both."""
+        below = ordered.below()
+        a, b = (level.x.take(ordered.record(k)) for k in (below, below + 1))
+        t = level.t.take(ordered.record(below))
+        off = np.abs((t - a) / (b - a) - 0.5)
+        # Both sides stand together, and nobody is on both.
+        counts = ordered.counts.take(below) + ordered.counts.take(below + 1)
+        both = _ranges(ordered.starts.take(below), counts)
+        beside = ids.take(ordered.order.take(both))
+        self.times[beside] += 1
+        self.off[beside] += np.repeat(off, counts)
+
+
+class _Met:
+    """What travellers met on their way: the node where each is, its gains and gaps, and its distances from thresholds.
+
+    Parameters
+    ----------
+    node : array of int
+        Where each begins.
+    """
+
+    def __init__(self, node: NDArray[np.int64]) -> None:
+        n = len(node)
+        self.node = node
         self.gains, self.gaps = np.zeros(n), np.zeros(n)
         self.least, self.total = np.full(n, FAR), np.zeros(n)
-        self.met = np.zeros(n, dtype=np.int64)
-        self.arrived = {name: values.copy() for name, values in self._met().items()}
+        self.times = np.zeros(n, dtype=np.int64)
 
-    def _met(self) -> dict[str, NDArray[np.generic]]:
-        return {k: v for k, v in vars(self).items() if k not in ("rows", "arrived")}
+
+class _Travellers(_Met):
+    """Records on their way down trees, one traveller for every record and tree. Arrays hold only those that go on: most of the time of a walk is spent on looking up single records.
+
+    Parameters
+    ----------
+    node : array of int
+        The root of each.
+    """
+
+    def __init__(self, node: NDArray[np.int64]) -> None:
+        super().__init__(node)
+        self.ids, self.arrived = np.arange(len(node)), _Met(node.copy())
 
     def leave_behind(self, goes_on: NDArray[np.bool_]) -> None:
         """Put down what those have met who have arrived."""
@@ -274,11 +353,12 @@ class _Travellers:
             return
         # Positions and not masks, by which numpy looks up several times as fast.
         on, off = np.flatnonzero(goes_on), np.flatnonzero(~goes_on)
-        at = self.rows.take(off)
-        for name, values in self._met().items():
-            self.arrived[name][at] = values.take(off)
+        at = self.ids.take(off)
+        for name, put_down in vars(self.arrived).items():
+            values = getattr(self, name)
+            put_down[at] = values.take(off)
             setattr(self, name, values.take(on))
-        self.rows = self.rows.take(on)
+        self.ids = self.ids.take(on)
 
     def meet(self, level: "Level", spread: NDArray[np.float64]) -> None:
         """Add how far each lies from the threshold of its node."""
@@ -289,42 +369,81 @@ class _Travellers:
             log = np.log(apart, out=apart)
             np.minimum(self.least, log, out=self.least)
             self.total += log
-            self.met += 1
+            self.times += 1
         else:
             known, log = level.known, np.log(apart[level.known])
             self.least[known] = np.minimum(self.least[known], log)
             self.total[known] += log
-            self.met[known] += 1
+            self.times[known] += 1
 
 
-def _walk(
-    tree: Tree, seen: Seen, distances: Distances | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Lead all records down a tree; return the gain of each from pairs, the gaps it lies in, and the node where it ends.
+@dataclass(frozen=True, kw_only=True)
+class Walked:
+    """What came of a walk, with one row per tree and one column per record.
 
-    All nodes of one depth are handled at once.
+    Parameters
+    ----------
+    gains : array of float
+        What each record gains from pairs.
+    gaps : array of float
+        In how many gaps it lies.
+    node : array of int
+        Where it ends.
     """
-    n = len(seen.matrix)
-    columns, sets = tree.columns, tree.categories
-    goes_on = (tree.left >= 0) & (columns >= 0)
-    thresholds = tree.thresholds
+
+    gains: NDArray[np.float64]
+    gaps: NDArray[np.float64]
+    node: NDArray[np.int64]
+
+
+def walk(
+    trees: Sequence[Tree], seen: Seen, distances: Distances | None = None
+) -> Walked:
+    """Lead all records down some trees of one kind; all nodes of one depth are handled at once, of all of the trees.
+
+    Parameters
+    ----------
+    trees : sequence of Tree
+        One tree, or several without sets of categories.
+    seen : Seen
+        The records.
+    distances : Distances, optional
+        What is added to.
+    """
+    n, first = len(seen.matrix), trees[0]
+    sizes = [len(tree.left) for tree in trees]
+    roots = np.cumsum([0, *sizes[:-1]])
+    columns = np.concatenate([tree.columns for tree in trees])
+    # The left child of node k stands at 2k, and the right one after it.
+    children = np.concatenate(
+        [
+            np.column_stack([tree.left, tree.right]).ravel() + root
+            for tree, root in zip(trees, roots, strict=True)
+        ]
+    )
+    is_inner = np.concatenate([tree.left >= 0 for tree in trees]) & (columns >= 0)
+    thresholds = np.concatenate([tree.thresholds for tree in trees])
+    missing_left = np.concatenate([tree.missing_left for tree in trees])
+    sets = first.categories if len(trees) == 1 else None
     if sets is not None:
         # A set of categories has no threshold beside which anybody could lie.
         thresholds = np.where(sets.columns >= 0, np.nan, thresholds)
-    has_threshold = np.isfinite(thresholds)
-    all_known = seen.is_finite and bool(has_threshold[goes_on].all())
-    # Of each node: where its column begins in the records laid column by column, and what numbers in it are compared by.
-    starts, units, spreads = n * columns, seen.unit[columns], seen.spread[columns]
-    values = seen.matrix.ravel(order="F")
-    travellers = _Travellers(n)
+    all_known = seen.is_finite and bool(np.isfinite(thresholds[is_inner]).all())
+    # Of each node: where its column begins in the records laid column by column, and what numbers in it are compared by. Travellers of the second tree are numbered
+    # from n on, those of the third from 2n on.
+    starts = n * (columns - np.repeat(np.arange(len(trees)), sizes))
+    units, spreads = seen.unit[columns], seen.spread[columns]
+    coded = seen.coded
+    firsts = coded.starts[columns]
+    travellers, beside = _Travellers(np.repeat(roots, n)), _Beside(n * len(trees))
     for _ in range(DEEPEST):
-        travellers.leave_behind(goes_on.take(travellers.node))
-        rows, here = travellers.rows, travellers.node
-        if not len(rows):
+        travellers.leave_behind(is_inner.take(travellers.node))
+        ids, here = travellers.ids, travellers.node
+        if not len(ids):
             break
-        x = values.take(starts.take(here) + rows)
-        t = thresholds.take(here)
-        goes_left = (x < t) if tree.strict else (x <= t)
+        value = firsts.take(here) + coded.codes.take(starts.take(here) + ids)
+        x, t = coded.values.take(value), thresholds.take(here)
+        goes_left = (x < t) if first.strict else (x <= t)
         known = None
         if not all_known:
             known = np.flatnonzero(np.isfinite(x) & np.isfinite(t))
@@ -333,25 +452,33 @@ def _walk(
                 goes_left = np.where(is_set, sets.goes_left(here, x), goes_left)
             missing = np.isnan(x)
             if missing.any():
-                goes_left = np.where(missing, tree.missing_left[here], goes_left)
+                goes_left = np.where(missing, missing_left[here], goes_left)
         level = Level(
-            node=here, unit=units.take(here), x=x, t=t, left=goes_left, known=known
+            node=here,
+            unit=units.take(here),
+            x=x,
+            rank=coded.ranks.take(value),
+            t=t,
+            left=goes_left,
+            known=known,
         )
         ordered = level.ordered()
         if distances is not None:
             travellers.meet(level, spreads.take(here))
-            distances.add_beside(level, ordered, rows)
+            beside.add(level, ordered, ids)
         gain, gap = ordered.pairs(level)
         travellers.gains += gain
         travellers.gaps += gap
-        travellers.node = np.where(
-            goes_left, tree.left.take(here), tree.right.take(here)
-        )
-    travellers.leave_behind(np.zeros(len(travellers.rows), dtype=bool))
-    arrived: dict[str, Any] = travellers.arrived
+        travellers.node = children.take(2 * here + ~goes_left)
+    travellers.leave_behind(np.zeros(len(travellers.ids), dtype=bool))
+    arrived, shape = travellers.arrived, (len(trees), n)
     if distances is not None:
-        distances.add_tree(arrived["least"], arrived["total"], arrived["met"])
-    return arrived["gains"], arrived["gaps"], arrived["node"]
+        distances.add(arrived, beside, len(trees))
+    return Walked(
+        gains=arrived.gains.reshape(shape),
+        gaps=arrived.gaps.reshape(shape),
+        node=arrived.node.reshape(shape) - roots[:, None],
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -366,6 +493,8 @@ class Level:
         Distance of the points of the grid of the column that is compared.
     x, t : array of float, shape (n,)
         Value and threshold.
+    rank : array of int, shape (n,)
+        Place of the value among those of its column; see :class:`_Coded`.
     left : array of bool, shape (n,)
         Who goes left.
     known : array of int or None
@@ -375,33 +504,40 @@ class Level:
     node: NDArray[np.int64]
     unit: NDArray[np.float64]
     x: NDArray[np.float64]
+    rank: NDArray[np.int64]
     t: NDArray[np.float64]
     left: NDArray[np.bool_]
     known: NDArray[np.int64] | None
 
     def ordered(self) -> "Ordered":
         """Return the records in the order of their nodes, sides and values."""
-        node, left, x, unit = self.node, self.left, self.x, self.unit
+        node, left, rank = self.node, self.left, self.rank
         if self.known is not None:
-            node, left = node[self.known], left[self.known]
-            x, unit = x[self.known], unit[self.known]
-        key = node << (BITS + 1)
-        key += np.where(left, OFFSET, OFFSET + SIDE)
-        point = x / unit
-        key += np.rint(point, out=point).astype(np.int64)
-        if (key[1:] >= key[:-1]).all():
-            order = np.arange(len(key))  # as beside the borders of bins
+            node, left, rank = node[self.known], left[self.known], rank[self.known]
+        # Nodes and sides, ranks, and positions share the bits of one number: numpy sorts numbers several times as fast as it finds their order.
+        side = 2 * node + ~left
+        of_rank, of_place = (int(size).bit_length() for size in (rank.max(initial=0), len(rank)))  # fmt: skip
+        if int(side.max(initial=0)).bit_length() + of_rank + of_place < WIDTH:
+            key = ((side << of_rank) + rank) << of_place
+            key += np.arange(len(key))
+            if not (
+                key[1:] >= key[:-1]
+            ).all():  # as they are beside the borders of bins
+                key.sort()
+            order = key & ((1 << of_place) - 1)
+            key >>= of_place
+            starts = np.flatnonzero(_begins(key))
         else:
-            order = np.argsort(key)
-            key = key.take(order)
-        first = np.ones(len(key), dtype=bool)
-        np.not_equal(key[1:], key[:-1], out=first[1:])
-        starts = np.flatnonzero(first)
+            order = np.lexsort((rank, side))
+            starts = np.flatnonzero(_begins(side[order]) | _begins(rank[order]))
+        positions = order if self.known is None else self.known[order]
+        first = positions.take(starts)
+        point = np.rint(self.x.take(first) / self.unit.take(first)).astype(np.int64)
         return Ordered(
-            order=order if self.known is None else self.known[order],
+            order=positions,
             starts=starts,
-            counts=np.diff(starts, append=len(key)),
-            keys=key.take(starts),
+            counts=np.diff(starts, append=len(order)),
+            keys=(side.take(order.take(starts)) << BITS) + (OFFSET + point),
         )
 
 
@@ -433,11 +569,10 @@ class Ordered:
         at = _ranges(self.starts.take(groups), self.counts.take(groups))
         return self.order.take(at)
 
-    def sides(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the last group below the threshold and the first above it, of every node that has both."""
+    def below(self) -> NDArray[np.int64]:
+        """Return the last group below the threshold of every node that has groups on both sides; the first above it comes next."""
         half = self.keys >> BITS
-        below = np.flatnonzero((half[:-1] & 1 == 0) & (half[1:] == half[:-1] + 1))
-        return below, below + 1
+        return np.flatnonzero((half[:-1] & 1 == 0) & (half[1:] == half[:-1] + 1))
 
     def pairs(self, level: Level) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Return what each record gains as one of a pair, and whether it lies between one.
@@ -473,6 +608,13 @@ class Ordered:
         between = self.starts.take(second[last]) - start
         gaps[self.order.take(_ranges(start, between))] = True
         return gains, gaps
+
+
+def _begins(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return whether each number differs from the one before it."""
+    begins = np.ones(len(values), dtype=bool)
+    np.not_equal(values[1:], values[:-1], out=begins[1:])
+    return begins
 
 
 def _ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
