@@ -1,5 +1,6 @@
 """Jobs that the tests of workers give to real processes."""
 
+import gc
 import os
 import signal
 import sys
@@ -8,6 +9,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 
 def numbers(shared, item):
@@ -151,3 +153,13 @@ def grows(shared, item):
     HELD.append(np.ones(shared * 2**17))
     time.sleep(1.1)
     return os.getpid()
+
+
+def gives_much(shared, item):
+    """Return some megabytes beside something small, which may hold what was shared as well."""
+    return {"much": np.arange(shared * 2**17) + item, "frame": pd.DataFrame({"a": ["x", item]}), "item": item}  # fmt: skip
+
+
+def looks_for_garbage(shared, item):
+    """Return whether this process does, and how much it never looks through."""
+    return gc.isenabled(), gc.get_freeze_count()

@@ -1,7 +1,9 @@
 """Serial, Processes and Cluster: real processes and a real Dask cluster on this machine."""
 
+import mmap
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -382,3 +384,51 @@ def test_a_worker_that_holds_much_is_not_replaced():
     finally:
         processes.close()
     assert len(set(found)) == 2
+
+
+def is_mapped(result):
+    """Whether the memory of an array is that of a file."""
+    owner = result["much"]
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    return isinstance(owner, memoryview) and isinstance(owner.obj, mmap.mmap)
+
+
+def test_large_results_are_the_same_and_leave_nothing_behind(workers):
+    before = parcels()
+    for megabytes in (1, 20):
+        expected = list(Serial().map(run_jobs.gives_much, range(3), shared=megabytes))
+        found = list(workers.map(run_jobs.gives_much, range(3), shared=megabytes))
+        for one, other in zip(expected, found, strict=True):
+            assert np.array_equal(one["much"], other["much"])
+            assert one["frame"].equals(other["frame"])
+            assert one["item"] == other["item"]
+            other["much"][0] = -1  # it belongs to whoever asked for it
+    assert parcels() == before
+
+
+def test_large_results_do_not_go_through_a_pipe(processes, monkeypatch):
+    def mapped(megabytes):
+        results = list(processes.map(run_jobs.gives_much, range(2), shared=megabytes))
+        return [is_mapped(result) for result in results]
+
+    if shutil.disk_usage("/dev/shm").free < 2**28:
+        pytest.skip("no room in memory for files")
+    assert mapped(1) == [False, False]
+    assert mapped(20) == [True, True]
+    # The twin: what is shared lies on a disk, and so would the results.
+    monkeypatch.setattr("reticent.run._processes.IN_MEMORY", Path("/nowhere"))
+    assert mapped(20) == [False, False]
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_worker_looks_for_garbage_as_soon_as_it_has_imported_its_libraries(warm):
+    processes = Processes(2)
+    try:
+        if warm:
+            processes.warm(run_jobs.numbers)
+        found = list(processes.map(run_jobs.looks_for_garbage, range(4), shared=None))
+    finally:
+        processes.close()
+    assert all(is_enabled for is_enabled, _ in found)
+    assert all(frozen > 10_000 for _, frozen in found)

@@ -13,7 +13,7 @@ from reticent._visible import visible
 from reticent.cli._options import TableOptions, WorkerOptions
 from reticent.data import Table, builtin_table, read_schema, read_table
 from reticent.errors import InvalidInput, InvalidSpec
-from reticent.pipeline import results_folder, workers_of
+from reticent.pipeline import results_folder
 from reticent.report import terminal
 from reticent.run import (
     Cluster,
@@ -23,6 +23,7 @@ from reticent.run import (
     Workers,
     code_of,
     named_by_user,
+    workers_of,
 )
 
 __all__ = [

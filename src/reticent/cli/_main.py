@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from reticent._garbage import leave_at_exit, no_search
 from reticent._visible import visible
 from reticent.cli._options import (
     AuditOptions,
@@ -83,9 +84,9 @@ def _command(name: str, options: type[Any], verb: str) -> None:
     def run(**typed: Any) -> None:
         with _interruptible():
             module, _, function = verb.partition(":")
-            status = getattr(importlib.import_module(module), function)(
-                _assembled(options, typed)
-            )
+            with no_search():
+                command = getattr(importlib.import_module(module), function)
+            status = command(_assembled(options, typed))
         raise typer.Exit(status)
 
     parameters = list(_parameters(options))
@@ -150,6 +151,7 @@ def main() -> None:
     # Imported here: `reticent --help` must not wait for the libraries.
     from reticent.errors import ReticentError
 
+    leave_at_exit()
     try:
         app()
     except ReticentError as error:

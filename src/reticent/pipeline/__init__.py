@@ -1,6 +1,6 @@
 """The one pipeline: order, controls, streams, resume."""
 
-from reticent.pipeline._api import audit, workers_of
+from reticent.pipeline._api import audit
 from reticent.pipeline._audit import results_folder, run_audit
 from reticent.pipeline._bind import (
     bound_to_product,
@@ -132,5 +132,4 @@ __all__ = [
     "verify",
     "watched_evidence",
     "with_people_held_out",
-    "workers_of",
 ]

@@ -1,6 +1,5 @@
 """Audits from Python: an estimator with data, a product, or a synthetic table."""
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,24 +21,12 @@ from reticent.pipeline._tables import GivenTables, frame_of, synthetic_of
 from reticent.policy import Policy
 from reticent.product import Provenance
 from reticent.report import Dossier, Section, is_watched, terminal
-from reticent.run import Effort, Processes, Run, Serial, Workers
+from reticent.run import Effort, Run, Workers, workers_of
 from reticent.train import trainer_of
 
-__all__ = ["audit", "workers_of"]
+__all__ = ["audit"]
 
 USUAL_MEMORY = 2.0  # gigabytes, the same as on the command line
-
-
-def workers_of(count: int | None) -> Workers:
-    """Return so many processes; by default one per core.
-
-    Examples
-    --------
-    >>> workers_of(1).count
-    1
-    """
-    number = os.cpu_count() or 1 if count is None else count
-    return Serial() if number == 1 else Processes(number)
 
 
 def audit(

@@ -15,7 +15,6 @@ from reticent.audits import kind_of
 from reticent.data import Split, Table
 from reticent.errors import InvalidInput
 from reticent.evidence import Comparison, Defended, compare_defences
-from reticent.pipeline._api import workers_of
 from reticent.pipeline._case import Case, train_seed
 from reticent.pipeline._choose import choose
 from reticent.pipeline._defences import (
@@ -29,7 +28,7 @@ from reticent.pipeline._plan import FEWEST_MODELS, AuditPlan
 from reticent.pipeline._pool import SIZES, Games, PoolSize, Targets, play, train_pool
 from reticent.policy import Policy, read_policy
 from reticent.report import ComparedDefence, ComparisonReport
-from reticent.run import Effort, Run, content_of
+from reticent.run import Effort, Run, content_of, workers_of
 from reticent.train import trainer_of
 
 __all__ = ["ComparePlan", "compare", "run_comparison"]

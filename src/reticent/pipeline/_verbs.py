@@ -7,14 +7,13 @@ from reticent.account import Course, MaxPosterior, Plan, Relation, make_plan
 from reticent.data import Table
 from reticent.errors import InvalidInput
 from reticent.evidence import Identification
-from reticent.pipeline._api import workers_of
 from reticent.pipeline._case import divide
 from reticent.pipeline._identify import WatchPlan, run_identification
 from reticent.pipeline._input import table_of
 from reticent.pipeline._risk import Risk
 from reticent.pipeline._train import default_network
 from reticent.product import Watchable
-from reticent.run import Effort, Run
+from reticent.run import Effort, Run, workers_of
 from reticent.train import trainer_of, with_noise_for
 
 __all__ = ["identify", "plan", "training_to_watch"]

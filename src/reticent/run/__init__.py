@@ -8,7 +8,7 @@ from reticent.run._content import Content, environment
 from reticent.run._effort import Effort
 from reticent.run._own import named_by_user
 from reticent.run._owner import KEYED, has_owner_key, keyed, owner_folder
-from reticent.run._processes import Processes
+from reticent.run._processes import Processes, workers_of
 from reticent.run._random import seed_for, stream
 from reticent.run._read import read_text
 from reticent.run._run import GIGABYTE, Progress, Run, quiet, silent
@@ -53,6 +53,7 @@ __all__ = [
     "stream",
     "timetable",
     "unpack",
+    "workers_of",
     "write_bytes",
     "write_text",
 ]

@@ -14,7 +14,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,19 +26,21 @@ from joblib.externals.loky import (
 )
 from joblib.externals.loky.backend import resource_tracker
 
+from reticent._garbage import begin_no_search, end_no_search
 from reticent.errors import InvalidInput
 from reticent.run._workers import (
     AHEAD,
     INSIDE_WORKER,
     Finished,
     Serial,
+    Workers,
     as_finished,
     in_order,
     results_of,
     run_inside_worker,
 )
 
-__all__ = ["Processes"]
+__all__ = ["Processes", "workers_of"]
 
 Shared = TypeVar("Shared")
 Item = TypeVar("Item")
@@ -68,6 +70,9 @@ SECONDS_TO_OUTLIVE = 1.0
 MOST_GROWTH = 4 * 2**30
 
 ALIGNMENT = 64  # bytes: where NumPy and BLAS like an array to begin
+
+# Bytes of arrays from which a result is left in a file for this process to map: a pipe copies them four times, and both ends wait for it.
+LARGE = 2**24
 
 # A file system in memory leaves nothing on a disk. It is used if it has this many times the room.
 IN_MEMORY = Path("/dev/shm")
@@ -138,7 +143,9 @@ class Processes:
     ) -> Finished:
         with _parcel((job, shared)) as path:
             hands = _Executor(self, path)
-            yield from _quietly(as_finished(hands, items, ahead=AHEAD * self.count))
+            finished = as_finished(hands, items, ahead=AHEAD * self.count)
+            for k, outcome in _quietly(finished):
+                yield k, replace(outcome, value=_fetched(outcome.value))
 
     def warm(self, function: Callable[..., Any]) -> None:
         """Let the processes start, and import the module of a function while this one does something else."""
@@ -172,6 +179,18 @@ class Processes:
                 env=ONE_THREAD,
             )
         return self._executor
+
+
+def workers_of(count: int | None) -> Workers:
+    """Return so many processes; by default one per core.
+
+    Examples
+    --------
+    >>> workers_of(1).count
+    1
+    """
+    number = os.cpu_count() or 1 if count is None else count
+    return Serial() if number == 1 else Processes(number)
 
 
 class _Executor:
@@ -249,6 +268,42 @@ def _quietly(results: Finished) -> Finished:
 # --- what is sent once ---------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Packed:
+    """A pickled value, with folders in which its modules are looked for first, and its arrays apart from it."""
+
+    head: bytes
+    buffers: list[memoryview]
+
+    @classmethod
+    def of(cls, value: object, *, search: Sequence[str]) -> "_Packed":
+        buffers: list[memoryview] = []
+        pickled = io.BytesIO()
+        cloudpickle.CloudPickler(
+            pickled,
+            # Protocol 5 hands out the buffers of arrays, so that they can be mapped and not copied.
+            protocol=pickle.HIGHEST_PROTOCOL,
+            buffer_callback=lambda buffer: buffers.append(buffer.raw()),
+        ).dump(value)
+        sizes = [len(buffer) for buffer in buffers]
+        head = pickle.dumps((list(search), pickled.getvalue(), sizes))
+        return cls(head, buffers)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        arrays = sum(map(len, self.buffers))
+        return len(self.head) + arrays + ALIGNMENT * (len(self.buffers) + 1)
+
+    def write(self, path: Path) -> None:
+        """Write the value to a file, so that arrays begin where they can be mapped."""
+        with path.open("wb") as file:
+            file.write(self.head)
+            for buffer in self.buffers:
+                file.write(b"\0" * (-file.tell() % ALIGNMENT))
+                file.write(buffer)
+
+
 @contextlib.contextmanager
 def _parcel(value: object) -> Iterator[Path]:
     """Write a value to a file for the processes to map, and remove it afterwards.
@@ -256,32 +311,18 @@ def _parcel(value: object) -> Iterator[Path]:
     The file holds the search path of this process, the pickled value, and its arrays apart from
     it, so that processes share the memory of the arrays as long as they do not write to it.
     """
-    buffers: list[memoryview] = []
-    pickled = io.BytesIO()
-    cloudpickle.CloudPickler(
-        pickled,
-        # Protocol 5 hands out the buffers of arrays, so that they can be mapped and not copied.
-        protocol=pickle.HIGHEST_PROTOCOL,
-        buffer_callback=lambda buffer: buffers.append(buffer.raw()),
-    ).dump(value)
-    sizes = [len(buffer) for buffer in buffers]
-    head = pickle.dumps((list(sys.path), pickled.getvalue(), sizes))
-    total = len(head) + sum(sizes) + ALIGNMENT * (len(sizes) + 1)
+    packed = _Packed.of(value, search=sys.path)
     folder = Path(
         tempfile.mkdtemp(
-            prefix=f"reticent-shared-{os.getpid()}-", dir=_roomy_folder(total)
+            prefix=f"reticent-shared-{os.getpid()}-", dir=_roomy_folder(packed.size)
         )
     )
     # Should this process be killed, loky's tracker, another process, removes the folder.
     resource_tracker.register(str(folder), "folder")
     try:
         path = folder / uuid.uuid4().hex
-        with path.open("wb") as file:
-            file.write(head)
-            for buffer in buffers:
-                file.write(b"\0" * (-file.tell() % ALIGNMENT))
-                file.write(buffer)
-        buffers.clear()
+        packed.write(path)
+        del packed
         yield path
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -299,7 +340,7 @@ def _roomy_folder(size: int) -> Path | None:
 
 
 def _open_parcel(path: str) -> Any:
-    """Return the value in a file; its arrays can be written to, and only this process sees it."""
+    """Return the value in a file; its arrays can be written to, and only this process sees that."""
     with Path(path).open("rb") as file:
         search, pickled, sizes = pickle.load(file)
         offset = file.tell()
@@ -315,8 +356,19 @@ def _open_parcel(path: str) -> Any:
     return pickle.loads(pickled, buffers=buffers)
 
 
+def _fetched(result: Any) -> Any:
+    """Return a result; one that was left in a file is mapped, and its file has no name any more."""
+    if not isinstance(result, _Left):
+        return result
+    try:
+        return _open_parcel(result.path)
+    finally:
+        Path(result.path).unlink()
+
+
 def _receive(function: Callable[..., Any]) -> None:
-    """Do nothing with a function."""
+    """Do nothing with a function, whose module is imported now."""
+    end_no_search()
 
 
 # In a worker: the path of the parcel that was opened last, and what was in it. A worker is a
@@ -328,6 +380,7 @@ def _begin_worker(parent: int) -> None:
     """Let this worker grow as far as its jobs need, and end it when the process that started it is gone, even if that was killed."""
     # By the name of a constant, because loky has no setting for it; without the constant there is no such limit.
     process_executor._MAX_MEMORY_LEAK_SIZE = MOST_GROWTH
+    begin_no_search()  # until the first job has come, with which all libraries are imported
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -344,5 +397,19 @@ def _run(path: str, item: Any) -> Any:
         # The last parcel's memory is freed before the next one is mapped.
         _OPENED.clear()
         _OPENED[path] = _open_parcel(path)
+        end_no_search()
     job, shared = _OPENED[path]
-    return run_inside_worker(job, shared, item)
+    result = run_inside_worker(job, shared, item)
+    packed, folder = _Packed.of(result, search=()), Path(path).parent
+    if packed.size < LARGE or _roomy_folder(packed.size) != folder.parent:
+        return result
+    left = folder / uuid.uuid4().hex
+    packed.write(left)
+    return _Left(str(left))
+
+
+@dataclass(frozen=True)
+class _Left:
+    """Where a worker left a large result."""
+
+    path: str
