@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from reticent.account import Terms
+from reticent.audits import ClassifierKind
 from reticent.data import builtin_table
 from reticent.errors import InvalidSpec
 from reticent.pool import balanced_masks
@@ -170,6 +172,23 @@ def test_trainers_can_be_sent_to_other_processes():
     for thing in (Network(), PrivateNetwork(), LogisticRegression(), Bare()):
         trainer = trainer_of(thing)
         assert pickle.loads(pickle.dumps(trainer)).recipe == trainer.recipe
+
+
+def test_an_estimator_is_asked_once_for_answers_and_outputs(monkeypatch):
+    """To ask a forest takes a third of the time of its training."""
+    asked = []
+    predict = DecisionTreeClassifier.predict_proba
+    monkeypatch.setattr(DecisionTreeClassifier, "predict_proba", lambda *given: asked.append(1) or predict(*given))  # fmt: skip
+    fitted = parse_trainer("sklearn.tree.DecisionTreeClassifier()").train(TABLE, seed=0)
+    answers = ClassifierKind().ask(fitted, TABLE)
+    assert asked == [1]
+    assert (answers.values == fitted.predict_proba(TABLE.features)).all()
+    assert (answers.outputs == fitted.outputs(TABLE.features)).all()
+    # Decision values are what two products are compared by; probabilities are made of them.
+    margin = parse_trainer("sklearn.svm.LinearSVC()").train(TABLE, seed=0)
+    answers = ClassifierKind().ask(margin, TABLE)
+    assert (answers.outputs == margin.outputs(TABLE.features)).all()
+    assert answers.values == pytest.approx(expit(answers.outputs))
 
 
 def test_products_know_their_file():

@@ -84,13 +84,13 @@ class ClassifierKind(Kind):
         """Return probabilities, outputs, and losses, gradients and activations if the product can be opened."""
         features = table.features
         # Answers first: they are checked, and what gives none that are numbers is not opened.
-        values = product.predict_proba(features)
+        values, outputs = product.asked(features)
         internals = None
         if looks_inside:
             internals = product.internals(features, table.target)
         return Answers(
             values=values,
-            outputs=product.outputs(features),
+            outputs=outputs,
             warnings=product.warnings,
             exact=product.has_probabilities,
             internals=internals,

@@ -63,12 +63,8 @@ class RegressorKind(Kind):
 
     def ask(self, product: Any, table: Table, *, looks_inside: bool = True) -> Answers:
         """Return predictions; regression models are not opened."""
-        predictions = product.predict(table.features)
-        return Answers(
-            values=predictions[:, None],
-            outputs=product.outputs(table.features),
-            warnings=product.warnings,
-        )
+        predictions, outputs = product.asked(table.features)
+        return Answers(values=predictions, outputs=outputs, warnings=product.warnings)
 
     def can_learn_from(self, table: Table) -> bool:
         """Return whether the target varies."""

@@ -173,13 +173,13 @@ def rates_of_draws(
     array of float, shape (draws, 1 + rates)
         The AUC, then the true-positive rates.
     """
-    inside = np.cumsum(np.where(mask, weights, 0.0), axis=1)
-    outside = np.cumsum(np.where(mask, 0.0, weights), axis=1)
+    steps = np.where(mask, 0.0, weights)
+    outside = np.cumsum(steps, axis=1)
+    inside = np.cumsum(weights - steps, axis=1)
     # A replicate may draw no member at all; its rate is then 0 and not undefined.
     total_in = np.maximum(inside[:, -1:], 1e-12)
     total_out = np.maximum(outside[:, -1:], 1e-12)
-    steps = np.diff(outside, axis=1, prepend=0.0)
-    auc = (steps * inside).sum(axis=1, keepdims=True) / (total_in * total_out)
+    auc = np.einsum("dr,dr->d", steps, inside)[:, None] / (total_in * total_out)
     columns = [auc]
     for rate in fpr:
         # The last place at which the false positives do not exceed the rate, up to rounding.

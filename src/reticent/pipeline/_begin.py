@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.attack import BlindBaseline, blind_baseline
+from reticent.attack import BlindBaseline, Searched, blind_baseline, search_file
 from reticent.audits import Answers, Kind
 from reticent.data import Split, Table
 from reticent.errors import OutputRefused
@@ -23,18 +23,54 @@ from reticent.product import (
     clean_product,
     open_file,
 )
-from reticent.run import GIGABYTE, Content, Run, can_travel, seed_for, stream
+from reticent.run import (
+    GIGABYTE,
+    Content,
+    Run,
+    can_travel,
+    content_of,
+    seed_for,
+    stream,
+)
 
-__all__ = ["Begun", "Replica", "begin"]
+__all__ = [
+    "FILES",
+    "PRODUCT",
+    "SEARCH",
+    "Begun",
+    "Laid",
+    "Replica",
+    "begin",
+    "search_content",
+]
 
 # Share of audits that the blind baseline stops although members and non-members come from the same source. One in a
 # hundred is rare enough, and a shift of a few per cent is still seen.
 BLIND_FALSE_ALARM = 0.01
-# Files are opened where their products are made if ten copies of the records, which is about what two opened files take, have room in this share of the memory: they are held while
-# the pool is trained.
+# Files are opened and searched where their products are made if ten copies of the records, which is about what two opened files take, have room in this share of the memory: they are
+# held while the pool is trained.
 COPIES, SHARE_FOR_FILES = 10, 0.05
-# The stages by the names under which they are kept. The longest comes first, so that the others fit beside it.
+# The stages by the names under which they are kept, and the files that two of them leave.
 BLIND, PRODUCT, REPLICA, CONTROL = "blind", "answers", "insider/replica", "control"
+FILES = {PRODUCT: "file", CONTROL: "control-file"}
+SEARCH = "searching the file"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Laid:
+    """A file laid beside records, and what was found of them in it."""
+
+    file: OpenedFile
+    searched: Searched
+
+    def beside(self, challenge: Any) -> Any:
+        """Return the challenge of an attacker who holds the file, too."""
+        return replace(challenge, file=self.file, searched=self.searched)
+
+
+def search_content(case: Case, file: str) -> Content:
+    """Return what the search of a file, by the name under which it is kept, depends on."""
+    return case.content + content_of(SEARCH, file, case.plan.policy.smallest_group)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +105,7 @@ class Begun:
         Those of a product trained on the auxiliary records; None if none was trained.
     control : Product or None
         That product, if it was trained just now.
-    file, control_file : OpenedFile or None
+    file, control_file : Laid or None
         The files of both beside the records, if they were opened just now.
     replica : Replica or None
         The product trained once more, for the insider; None if that is left to the insider.
@@ -81,8 +117,8 @@ class Begun:
     unrelated: Answers | None
     control: Product | None
     replica: Replica | None
-    file: OpenedFile | None = None
-    control_file: OpenedFile | None = None
+    file: Laid | None = None
+    control_file: Laid | None = None
 
 
 def begin(case: Case, run: Run) -> Begun:
@@ -115,15 +151,21 @@ def begin(case: Case, run: Run) -> Begun:
         seed=run.seed,
         cleaned=case.plan.cleaned,
         looks_inside=PRODUCT in stages or results[PRODUCT].value.internals is not None,
+        smallest_group=case.plan.policy.smallest_group,
         opens=case.kind.has_file
         and COPIES * case.features.nbytes
         <= SHARE_FOR_FILES * run.effort.memory * GIGABYTE,
     )
-    for k, made in run.effort.workers.each(_make, missing, shared=start):
-        name = missing[k]
+    for place, made in run.effort.workers.each(_make, missing, shared=start):
+        name = missing[place]
         # What cannot be sent from one process to another is made in this one.
         results[name] = made or STAGES[name](start)
         run.store.save(name, results[name].value, depends=stages[name])
+        laid = results[name].file
+        if laid is not None:
+            file, k = FILES[name], list(FILES).index(name)
+            run.store.save(file, laid.file, depends=case.content)
+            run.store.save(f"{SEARCH}/{k}", laid.searched, depends=search_content(case, file))  # fmt: skip
     run.tell("training the product", 1, 1)
     control, replica = results.get(CONTROL), results.get(REPLICA)
     return Begun(
@@ -140,16 +182,18 @@ def begin(case: Case, run: Run) -> Begun:
 
 def _stages(case: Case, run: Run) -> dict[str, Content]:
     """Return what is to be done, and what each result depends on."""
-    stages = {BLIND: case.data_content}
+    stages: dict[str, Content] = {}
     trainer, auxiliary = case.plan.trainer, case.split.auxiliary
     if trainer is not None and case.plan.product is None:
         stages[PRODUCT] = case.content
-        # Before a deadline, the insider waits until it is known how long a training takes.
-        if case.kind.plays_insider and run.effort.deadline is None:
-            stages[REPLICA] = case.content
     learns = auxiliary is not None and case.kind.can_learn_from(auxiliary)
     if trainer is not None and learns:
         stages[CONTROL] = case.content
+    # The longest first, those whose files are searched, so that the others fit beside them.
+    stages[BLIND] = case.data_content
+    # Before a deadline, the insider waits until it is known how long a training takes.
+    if PRODUCT in stages and case.kind.plays_insider and run.effort.deadline is None:
+        stages[REPLICA] = case.content
     return stages
 
 
@@ -167,11 +211,11 @@ def _given(case: Case, run: Run) -> "_Made":
 
 @dataclass(frozen=True, kw_only=True)
 class _Made:
-    """What came of one stage, the product behind it, if one was trained, and its file, if it was opened."""
+    """What came of one stage, the product behind it, if one was trained, and its file, if it was opened and searched."""
 
     value: Any
     product: Product | None = None
-    file: OpenedFile | None = None
+    file: Laid | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,15 +229,18 @@ class _Start:
     seed: int
     cleaned: bool
     looks_inside: bool
+    smallest_group: int
     opens: bool
 
     def made(self, answers: Answers, product: Product) -> _Made:
         """Return answers with the product and its file; a file that cannot be read is left for later, when that is said."""
-        file = None
+        laid = None
         if self.opens:
             with contextlib.suppress(OutputRefused):
                 file = open_file(product, self.both)
-        return _Made(value=answers, product=product, file=file)
+                found = search_file(file, smallest_group=self.smallest_group)
+                laid = Laid(file=file, searched=found)
+        return _Made(value=answers, product=product, file=laid)
 
     def train(self, table: Table, seed: int) -> tuple[Product, float]:
         """Return a product, and the seconds of its training alone: pool and insider plan their trainings by it."""

@@ -1,31 +1,25 @@
 """Open the product's file, and that of the control: whoever is given a product holds all of its bytes."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 from reticent.attack import Searched, search_file
 from reticent.data import Finding, Severity
 from reticent.errors import OutputRefused
 from reticent.pipeline._ask import Null
-from reticent.pipeline._begin import Begun
+from reticent.pipeline._begin import (
+    FILES,
+    PRODUCT,
+    SEARCH,
+    Begun,
+    Laid,
+    search_content,
+)
 from reticent.pipeline._case import Case, train_seed
 from reticent.product import OpenedFile, Product, as_product, open_file
-from reticent.run import Run, content_of
+from reticent.run import Run
 
 __all__ = ["Files", "open_files"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Laid:
-    """A file laid beside records, and what was found of them in it."""
-
-    file: OpenedFile
-    searched: Searched
-
-    def beside(self, challenge: Any) -> Any:
-        """Return the challenge of an attacker who holds the file, too."""
-        return replace(challenge, file=self.file, searched=self.searched)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,38 +56,29 @@ def open_files(case: Case, begun: Begun, null: Null, run: Run) -> Files:
     run : Run
         Seed and progress.
     """
+    # What was opened beside the product is the file of the control that was trained there, and of no other.
+    is_trained = null.product is begun.control
+    ready = (begun.file, begun.control_file if is_trained else None)
+    names = [*FILES.values()] if is_trained else [FILES[PRODUCT], "control/fresh-file"]
     try:
-        file = run.keep(
-            "file",
-            OpenedFile,
-            lambda: _opened(
-                begun.file, lambda: _product(case, begun.product, run), case
-            ),
-            depends=case.content,
-        )
+        file = _opened(names[0], ready[0], lambda: _product(case, begun.product, run), case, run)  # fmt: skip
         if null.rows is not None:
-            control = file.take(null.rows)
+            names[1], control = "control/half", file.take(null.rows)
         else:
-            # What was opened is the file of the product that was trained beside this one, and of no other control.
-            is_trained = null.product is begun.control
-            ready = begun.control_file if is_trained else None
-            control = run.keep(
-                "control-file",
-                OpenedFile,
-                lambda: _opened(ready, lambda: _control(case, null, run), case),
-                depends=case.content,
-            )
+            control = _opened(names[1], ready[1], lambda: _control(case, null, run), case, run)  # fmt: skip
     except OutputRefused as refusal:
         return Files(findings=(_unread(str(refusal).rstrip(".")),))
-    group = case.plan.policy.smallest_group
-    found = run.with_room(file.nbytes + control.nbytes).keep_each(
-        "searching the file",
-        Searched,
-        range(2),
-        _search,
-        shared=((file, control), group),
-        depends=[case.content + content_of("searched", k, group) for k in range(2)],
-    )
+    shared = ((file, control), case.plan.policy.smallest_group)
+    contents = [search_content(case, name) for name in names]
+    found = {k: laid.searched for k, laid in enumerate(ready) if laid is not None}
+    missing = [k for k in range(2) if k not in found]
+    if len(missing) == 1:
+        (k,) = missing
+        found[k] = run.keep(f"{SEARCH}/{k}", Searched, lambda: _search(shared, k), depends=contents[k])  # fmt: skip
+    elif missing:
+        roomy = run.with_room(file.nbytes + control.nbytes)
+        both = roomy.keep_each(SEARCH, Searched, missing, _search, shared=shared, depends=contents)  # fmt: skip
+        found = dict(enumerate(both))
     return Files(
         product=Laid(file=file, searched=found[0]),
         unrelated=Laid(file=control, searched=found[1]),
@@ -107,10 +92,16 @@ def _search(shared: tuple[Sequence[OpenedFile], int], which: int) -> Searched:
 
 
 def _opened(
-    ready: OpenedFile | None, product: Callable[[], Product], case: Case
+    name: str,
+    ready: Laid | None,
+    product: Callable[[], Product],
+    case: Case,
+    run: Run,
 ) -> OpenedFile:
-    """Return a file that was opened before, or open that of a product."""
-    return open_file(product(), case.both) if ready is None else ready
+    """Return a file that was opened before, in this run or in an interrupted one, or open that of a product."""
+    if ready is not None:
+        return ready.file
+    return run.keep(name, OpenedFile, lambda: open_file(product(), case.both), depends=case.content)  # fmt: skip
 
 
 def _product(case: Case, product: Product | None, run: Run) -> Product:

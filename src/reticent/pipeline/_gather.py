@@ -212,7 +212,7 @@ def gather(
         )
     best = strongest(attacks)
     best_scores = scored.values[best.name]
-    worst, groups = _worst_and_groups(work, best.name)
+    worst, groups, named = _long_statistics(work, best.name)
     posterior, predicted_by = posterior_of(kind, scored, sides, run)
     scores = by_unit[best.name]
     sizes = len(scores.members), len(scores.nonmembers)
@@ -240,7 +240,7 @@ def gather(
         pool=heard.pool,
         aside=tuple(a for a in measured if a.name not in work.counted),
         file=_file(work),
-        naming=_naming(work, scores, best),
+        naming=_naming(work, named, best),
         not_computed=tuple(
             StatisticSkipped(name=name, why=why) for name, why in heard.late.items()
         ),
@@ -352,23 +352,35 @@ def _file(work: _Work) -> FileEvidence | None:
     )
 
 
-def _naming(work: _Work, scores: UnitScores, best: AttackEvidence) -> Naming:
-    """Return how many members the strongest attack could name; among as many others, unless a population is stated."""
-    members, population = len(scores.members), work.plan.population
-    others = members if population is None else population - members
-    named = None
-    if work.in_time(LongStatistic.NAMED) and can_be_told(
-        members, len(scores.nonmembers), others=others, false_names=FALSE_NAMES
+def _others(work: _Work) -> int:
+    """Return among how many others members are sought: as many as there are members, unless a population is stated."""
+    members, population = int(work.sides.unit_tags.sum()), work.plan.population
+    return members if population is None else population - members
+
+
+def _named_job(work: _Work, scores: UnitScores) -> Callable[[], Estimate] | None:
+    """Return the job that says how many members an attack could name; None if it is left out, or cannot be told."""
+    members, nonmembers, others = len(scores.members), len(scores.nonmembers), _others(work)  # fmt: skip
+    if not (
+        work.in_time(LongStatistic.NAMED)
+        and can_be_told(members, nonmembers, others=others, false_names=FALSE_NAMES)
     ):
-        named = name_members(
-            scores.members,
-            scores.nonmembers,
-            others=others,
-            false_names=FALSE_NAMES,
-            level=work.plan.policy.confidence,
-            rng=work.run.rng("naming"),
-            replicates=naming_replicates(members + len(scores.nonmembers)),
-        )
+        return None
+    return partial(
+        name_members,
+        scores.members,
+        scores.nonmembers,
+        others=others,
+        false_names=FALSE_NAMES,
+        level=work.plan.policy.confidence,
+        rng=work.run.rng("naming"),
+        replicates=naming_replicates(members + nonmembers),
+    )
+
+
+def _naming(work: _Work, named: Estimate | None, best: AttackEvidence) -> Naming:
+    """Return how many members the strongest attack could name, and what its pointing at somebody is worth in a stated population."""
+    members, population = int(work.sides.unit_tags.sum()), work.plan.population
     value = None
     if population is not None:
         value = predictive_value(
@@ -376,7 +388,7 @@ def _naming(work: _Work, scores: UnitScores, best: AttackEvidence) -> Naming:
         )
     return Naming(
         false_names=FALSE_NAMES,
-        people=members + others,
+        people=members + _others(work),
         named=named,
         population=population,
         fpr=best.fpr,
@@ -420,10 +432,10 @@ def _calibration(
     return calibration(per_unit, tags, level=policy.confidence, bins=bins)
 
 
-def _worst_and_groups(
+def _long_statistics(
     work: _Work, best: str
-) -> tuple[tuple[WorstCase, ...], tuple[GroupEvidence, ...]]:
-    """Return the worst case for every view of an answer, and the groups, whose worst cases take as long."""
+) -> tuple[tuple[WorstCase, ...], tuple[GroupEvidence, ...], Estimate | None]:
+    """Return the worst case for every view of an answer, the groups, and the share of members who can be named, all of which take long."""
     policy = work.plan.policy
     scores = work.sides.divide(work.scored.values[best])
     chosen = Chosen(name=best, scores=scores, choices=work.choices)
@@ -432,14 +444,18 @@ def _worst_and_groups(
     why = (
         f"joint over {len(all_views)} views and the choice among {work.choices} attacks"
     )
-    jobs = [job for name, job in all_views.items() if work.in_time(name)]
-    views = len(jobs)
+    views = {k: job for k, job in all_views.items() if work.in_time(k)}
+    jobs: dict[str, Callable[[], Any]] = {}
+    named = _named_job(work, scores)
+    if named is not None:
+        jobs[LongStatistic.NAMED] = named
     if work.heard.groups is not None and work.in_time(LongStatistic.GROUPS):
-        jobs.append(_groups_job(work, best, work.heard.groups))
-    # One list of jobs, so that the workers take groups and views side by side.
-    results = do_all(work.run, jobs)
-    worst = tuple(_stated(case, policy.confidence, why) for case in results[:views])
-    return worst, results[views] if len(results) > views else ()
+        jobs[LongStatistic.GROUPS] = _groups_job(work, best, work.heard.groups)
+    jobs |= views
+    # One list of jobs, the longest first, so that the workers take them side by side.
+    results = dict(zip(jobs, do_all(work.run, [*jobs.values()]), strict=True))
+    worst = tuple(_stated(results[k], policy.confidence, why) for k in views)
+    return worst, results.get(LongStatistic.GROUPS, ()), results.get(LongStatistic.NAMED)  # fmt: skip
 
 
 def _groups_job(

@@ -41,6 +41,12 @@ class ClosedProduct:
         """Return what two products are compared by."""
         return np.asarray(self.thing.outputs(features), dtype=np.float64)
 
+    def asked(
+        self, features: pd.DataFrame
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what the object answers and what it is compared by, of a query each: nothing says that one follows from the other."""
+        return self.predict_proba(features), self.outputs(features)
+
     def internals(
         self, features: pd.DataFrame, labels: NDArray[np.int64]
     ) -> Internals | None:

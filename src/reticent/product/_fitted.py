@@ -73,12 +73,18 @@ class FittedProduct:
 
     def predict_proba(self, features: pd.DataFrame) -> NDArray[np.float64]:
         """Return a probability per record and class."""
+        return self.asked(features)[0]
+
+    def asked(
+        self, features: pd.DataFrame
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return probabilities and outputs, of one query."""
         values = self.outputs(features)
         if self.has_probabilities:
-            return values
+            return values, values
         if len(self.classes) == 2:
-            return np.column_stack([expit(values[:, 0]), expit(values[:, 1])])
-        return np.asarray(softmax(values, axis=1))
+            return np.column_stack([expit(values[:, 0]), expit(values[:, 1])]), values
+        return np.asarray(softmax(values, axis=1)), values
 
     def internals(
         self, features: pd.DataFrame, labels: NDArray[np.int64]

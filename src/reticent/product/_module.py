@@ -96,6 +96,13 @@ class ModuleProduct:
         """Return probabilities."""
         return self.predict_proba(features)
 
+    def asked(
+        self, features: pd.DataFrame
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return probabilities, which are the outputs as well."""
+        outputs = self.outputs(features)
+        return outputs, outputs
+
     def stages(self, features: pd.DataFrame) -> Stages:
         """Return the records as numbers, and scaled."""
         matrix = self._matrix(features)

@@ -125,6 +125,13 @@ class NetworkProduct:
             return self.predict(features)[:, None]
         return self.predict_proba(features)
 
+    def asked(
+        self, features: pd.DataFrame
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return probabilities or the predicted quantity, which are the outputs as well."""
+        outputs = self.outputs(features)
+        return outputs, outputs
+
     def stages(self, features: pd.DataFrame) -> Stages:
         """Return the records as numbers, and scaled."""
         matrix = self._matrix(features)

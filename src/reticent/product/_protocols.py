@@ -88,6 +88,12 @@ class Product(Protocol):
         """Return what two products are compared by, one row per record."""
         ...
 
+    def asked(
+        self, features: pd.DataFrame
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return answers (a probability per class, or one prediction) and outputs, one row per record, of one query where both follow from it."""
+        ...
+
     def internals(
         self, features: pd.DataFrame, labels: NDArray[np.int64]
     ) -> Internals | None:

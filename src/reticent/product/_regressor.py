@@ -132,6 +132,13 @@ class FittedRegressor:
         """Return the predictions as one column, shape (n, 1)."""
         return self.predict(features)[:, None]
 
+    def asked(
+        self, features: pd.DataFrame
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return predictions, which are the outputs as well."""
+        outputs = self.outputs(features)
+        return outputs, outputs
+
     def predict_proba(self, features: pd.DataFrame) -> NDArray[np.float64]:
         """Refuse: a regression model gives no probabilities."""
         raise InvalidPredictions(

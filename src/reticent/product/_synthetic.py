@@ -102,6 +102,13 @@ class SyntheticTable:
         found = np.isin(_row_hashes(_in_one_form(features[names])), mine)
         return found.astype(np.float64)[:, None]
 
+    def asked(
+        self, features: pd.DataFrame
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return whether each record stands in the table, which is the output as well."""
+        outputs = self.outputs(features)
+        return outputs, outputs
+
     def criticised(self, features: pd.DataFrame) -> NDArray[np.float64] | None:
         """Return what the critic says of each record; None if there is no critic.
 
