@@ -35,14 +35,18 @@ OPTIONS = [
 HERE = Path(__file__).resolve().parents[1] / "src"
 
 
+def environment(source: Path) -> dict[str, str]:
+    """Return what a process needs to import the code in a folder, and to keep what it compiled."""
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"PYTHONPATH": str(source)}
+
+
 def audit(source: Path, table: Path, trainer: str) -> tuple[float, float]:
     """Return the wall and the CPU seconds of one audit by the code in a folder."""
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}  # fmt: skip
-    environment["PYTHONPATH"] = str(source)
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "reticent", "audit", table, *OPTIONS, "--trainer", trainer, "--out", f"{folder}/out"]  # fmt: skip
         before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()  # fmt: skip
-        status = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, cwd=folder, check=False).returncode  # fmt: skip
+        status = subprocess.run(command, env=environment(source), stdout=subprocess.DEVNULL, cwd=folder, check=False).returncode  # fmt: skip
         seconds = time.perf_counter() - started
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if status not in (0, 1, 3):
@@ -58,7 +62,7 @@ def main() -> None:
     options = parser.parse_args()
     sources, table = (options.before.resolve(), HERE), options.table.resolve()
     for source in sources:  # whose first import compiles
-        subprocess.run([sys.executable, "-c", "import reticent.pipeline"], env=os.environ | {"PYTHONPATH": str(source)}, check=True)  # fmt: skip
+        subprocess.run([sys.executable, "-c", "import reticent.pipeline"], env=environment(source), check=True)  # fmt: skip
     print("| trainer | before | now | ratio | CPU time before | now |")
     print("|---|---:|---:|---:|---:|---:|")
     for trainer in options.trainers:
