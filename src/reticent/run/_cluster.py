@@ -372,7 +372,8 @@ class _Jobs:
         # A job that was cancelled has ended, too; Dask raises then.
         with contextlib.suppress(CancelledError), _quiet(), self.client.as_current():
             _dask().wait(list(pending.values()), return_when="FIRST_COMPLETED")
-        return [k for k, future in pending.items() if future.done()]
+        ended = [k for k, future in pending.items() if future.done()]
+        return sorted(ended, key=lambda k: pending[k].status != "finished")
 
     def deaths(self, error: BaseException) -> int:
         return int(getattr(error, "allowed_failures", 0)) + 1

@@ -206,7 +206,8 @@ class _Executor:
 
     def wait(self, pending: dict[int, Any]) -> list[int]:
         wait(pending.values(), return_when=FIRST_COMPLETED)
-        return [k for k, future in pending.items() if future.done()]
+        ended = [k for k, future in pending.items() if future.done()]
+        return sorted(ended, key=lambda k: pending[k].exception() is not None)
 
     def deaths(self, error: BaseException) -> int:
         return 1

@@ -203,7 +203,7 @@ class Hands(Protocol):
         """Hand out one job."""
 
     def wait(self, pending: dict[int, Any]) -> list[int]:
-        """Wait until a job has ended, and return the numbers of all that have."""
+        """Wait until a job has ended, and return the numbers of all that have; those that failed come last, so that nothing that was finished is lost by their errors."""
 
     def deaths(self, error: BaseException) -> int:
         """Return how many deaths of a process an error in ``lost`` stands for."""
