@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from reticent.errors import InvalidInput
-from reticent.run import stream
+from reticent.run import one_thread, stream
 from reticent.train.constraints import Constraints
 from reticent.train.marginals.adaptive import Spending, fit_adaptive
 from reticent.train.marginals.budget import Budget, Method
@@ -216,9 +216,10 @@ def fit_pairs(
         _margin(j, margins[j], where, single.deviation)
         for j, where in enumerate(places)
     )
-    return places, fit_adaptive(
-        data, known, noise, spending, total=single.total, rng=rng
-    )
+    # Its products of vectors are too short for threads, which would wait for each other on a second core.
+    with one_thread("blas"):
+        model = fit_adaptive(data, known, noise, spending, total=single.total, rng=rng)
+    return places, model
 
 
 def _in_bins(codes: NDArray[np.int32], places: tuple[Places, ...]) -> NDArray[np.int16]:
