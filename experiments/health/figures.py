@@ -7,6 +7,14 @@ __all__ = ["bars"]
 WIDTH, LEFT, TOP, RIGHT, ROW = 760, 330, 54, 70, 22
 
 
+def _short(value: float) -> str:
+    """Return two digits, as the axis writes powers of ten: 190, 1.6e5, 4.1e-5."""
+    if 10 <= value < 1e4:
+        return f"{round(value, 1 - math.floor(math.log10(value))):,.0f}"
+    mantissa, _, power = f"{value:.2g}".partition("e")
+    return f"{mantissa}e{int(power)}" if power else mantissa
+
+
 def bars(title: str, rows: dict[str, tuple[float, str]]) -> str:
     """Return one bar per number, with a colour each, on a scale of powers of ten."""
     low = math.floor(math.log10(min(value for value, _ in rows.values())))
@@ -29,5 +37,5 @@ def bars(title: str, rows: dict[str, tuple[float, str]]) -> str:
         y = TOP + ROW * place
         parts.append(f'<text x="{LEFT - 8}" y="{y + 12}" text-anchor="end" fill="#333">{name}</text>')  # fmt: skip
         parts.append(f'<rect x="{LEFT}" y="{y}" width="{x(value) - LEFT:.1f}" height="{ROW - 6}" fill="{colour}"/>')  # fmt: skip
-        parts.append(f'<text x="{x(value) + 5:.1f}" y="{y + 12}" fill="#333">{value:.2g}</text>')  # fmt: skip
+        parts.append(f'<text x="{x(value) + 5:.1f}" y="{y + 12}" fill="#333">{_short(value)}</text>')  # fmt: skip
     return "\n".join([*parts, "</svg>"]) + "\n"
