@@ -26,9 +26,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from dp_accounting.pld import privacy_loss_distribution as pld
-from dp_accounting.pld.pld_pmf import DensePLDPmf
 
+from reticent.account._library import DP
 from reticent.account.mechanisms import Loss, Relation
 from reticent.errors import InvalidInput
 
@@ -82,8 +81,8 @@ class Choice:
         probabilities = np.zeros(len(ends))
         probabilities[1:] += up
         probabilities[:-1] += p - up
-        return pld.PrivacyLossDistribution(
-            DensePLDPmf(grid, -cells, probabilities, 0.0, True)
+        return DP.pld.PrivacyLossDistribution(
+            DP.pmf.DensePLDPmf(grid, -cells, probabilities, 0.0, True)
         )
 
     def group_loss(self, size: int, grid: float) -> Loss:

@@ -7,12 +7,13 @@ orders it uses are so small that no exponential exceeds ``exp(20)``, so that the
 """
 
 import math
+from typing import Any
 
 import numpy as np
-from dp_accounting.pld import privacy_loss_distribution as pld
-from dp_accounting.pld.pld_pmf import DensePLDPmf, PLDPmf
 from numpy.typing import NDArray
 from scipy import fft
+
+from reticent.account._library import DP
 
 __all__ = ["composed", "kept_cells"]
 
@@ -22,9 +23,7 @@ CUT_OFF = 1e-15
 MOST_ORDERS = 20
 
 
-def composed(
-    loss: pld.PrivacyLossDistribution, times: int
-) -> pld.PrivacyLossDistribution:
+def composed(loss: Any, times: int) -> Any:
     """Return the privacy loss distribution of so many uses of a mechanism.
 
     Parameters
@@ -36,7 +35,7 @@ def composed(
 
     Examples
     --------
-    >>> once = pld.from_laplace_mechanism(4.0)
+    >>> once = DP.pld.from_laplace_mechanism(4.0)
     >>> round(float(composed(once, 2).get_epsilon_for_delta(1e-9)), 3)
     0.5
     """
@@ -44,12 +43,13 @@ def composed(
         return loss
     removed = _pmf_of_many(loss._pmf_remove, times)
     if loss._symmetric:
-        return pld.PrivacyLossDistribution(removed)
-    return pld.PrivacyLossDistribution(removed, _pmf_of_many(loss._pmf_add, times))
+        return DP.pld.PrivacyLossDistribution(removed)
+    return DP.pld.PrivacyLossDistribution(removed, _pmf_of_many(loss._pmf_add, times))
 
 
-def _pmf_of_many(pmf: PLDPmf, times: int) -> PLDPmf:
-    if not isinstance(pmf, DensePLDPmf):  # few losses: the library multiplies them out
+def _pmf_of_many(pmf: Any, times: int) -> Any:
+    # Few losses: the library multiplies them out.
+    if not isinstance(pmf, DP.pmf.DensePLDPmf):
         return pmf.self_compose(times, CUT_OFF)
     once = np.asarray(pmf._probs, dtype=np.float64)
     low, high = kept_cells(once, times)
@@ -58,7 +58,7 @@ def _pmf_of_many(pmf: PLDPmf, times: int) -> PLDPmf:
     circle = np.real(fft.ifft(fft.fft(once, length) ** times))
     kept = np.roll(circle, -low)[: high - low + 1]
     infinite = CUT_OFF - math.expm1(times * math.log1p(-pmf._infinity_mass))
-    return DensePLDPmf(
+    return DP.pmf.DensePLDPmf(
         pmf._discretization,
         pmf._lower_loss * times + low,
         kept,

@@ -17,9 +17,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
-from dp_accounting.pld import common
-from dp_accounting.pld import privacy_loss_distribution as pld
-
+from reticent.account._library import DP
 from reticent.account.composed import composed
 from reticent.account.gaussian import analytic_noise, check_budget
 from reticent.account.sampled import group_sampled_loss, sampled_loss
@@ -120,7 +118,7 @@ class RandomisedResponse:
 
     def loss(self, grid: float) -> Loss:
         """Return the privacy loss distribution."""
-        return pld.from_randomized_response(
+        return DP.pld.from_randomized_response(
             1 - self.truth, self.answers, value_discretization_interval=grid
         )
 
@@ -152,7 +150,7 @@ class Laplace:
 
     def loss(self, grid: float) -> Loss:
         """Return the privacy loss distribution."""
-        return pld.from_laplace_mechanism(
+        return DP.pld.from_laplace_mechanism(
             self.noise_multiplier / _reach(self.relation),
             value_discretization_interval=grid,
         )
@@ -319,8 +317,8 @@ class Exponential:
 
     def loss(self, grid: float) -> Loss:
         """Return the loss of the worst mechanism with this epsilon."""
-        return pld.from_privacy_parameters(
-            common.DifferentialPrivacyParameters(self.epsilon, 0.0),
+        return DP.pld.from_privacy_parameters(
+            DP.common.DifferentialPrivacyParameters(self.epsilon, 0.0),
             value_discretization_interval=grid,
         )
 
@@ -396,15 +394,15 @@ class Failure:
 
     def loss(self, grid: float) -> Loss:
         """Return the privacy loss distribution."""
-        return pld.from_privacy_parameters(
-            common.DifferentialPrivacyParameters(0.0, self.probability),
+        return DP.pld.from_privacy_parameters(
+            DP.common.DifferentialPrivacyParameters(0.0, self.probability),
             value_discretization_interval=grid,
         )
 
     def group_loss(self, size: int, grid: float) -> Loss:
         """Return the privacy loss distribution for a group: by the union bound, each record adds its own failure."""
-        return pld.from_privacy_parameters(
-            common.DifferentialPrivacyParameters(
+        return DP.pld.from_privacy_parameters(
+            DP.common.DifferentialPrivacyParameters(
                 0.0, min(1.0, size * self.probability)
             ),
             value_discretization_interval=grid,

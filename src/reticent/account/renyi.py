@@ -1,8 +1,6 @@
 """Rényi accounting, for comparison with what users of other libraries see."""
 
-from dp_accounting import dp_event
-from dp_accounting.rdp import RdpAccountant
-
+from reticent.account._library import DP
 from reticent.account.mechanisms import PrivateTraining
 from reticent.errors import InvalidInput
 
@@ -34,10 +32,10 @@ def renyi_epsilon(training: PrivateTraining, delta: float) -> float:
             f"Rényi accounting of sampled steps is available for add/remove only, got {training.relation}; describe the training "
             "under add/remove."
         )
-    accountant = RdpAccountant(orders=ORDERS)
-    gaussian = dp_event.GaussianDpEvent(training.noise_multiplier)
-    step: dp_event.DpEvent = gaussian
+    accountant = DP.rdp.RdpAccountant(orders=ORDERS)
+    gaussian = DP.events.GaussianDpEvent(training.noise_multiplier)
+    step = gaussian
     if training.sampling_rate < 1:
-        step = dp_event.PoissonSampledDpEvent(training.sampling_rate, gaussian)
+        step = DP.events.PoissonSampledDpEvent(training.sampling_rate, gaussian)
     accountant.compose(step, training.steps)
     return float(accountant.get_epsilon(delta))

@@ -22,11 +22,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from dp_accounting.pld import privacy_loss_distribution as pld
-from dp_accounting.pld.pld_pmf import DensePLDPmf
 from numpy.typing import NDArray
 from scipy.special import ndtr
 from scipy.stats import binom
+
+from reticent.account._library import DP
 
 __all__ = ["fitting_grid", "group_sampled_loss", "sampled_loss"]
 
@@ -73,12 +73,12 @@ def sampled_loss(noise: float, rate: float, grid: float, *, replace: bool) -> An
     if replace:
         most -= _loss(1 + far, noise, rate)
         pmf = _connected((left, right), place_replaced, (-most, most), noise, grid)
-        return pld.PrivacyLossDistribution(pmf)
+        return DP.pld.PrivacyLossDistribution(pmf)
     removed = _connected((left, absent), place, (least, most), noise, grid)
     if rate == 1:  # without sampling both directions have the same distribution
-        return pld.PrivacyLossDistribution(removed)
+        return DP.pld.PrivacyLossDistribution(removed)
     added = _connected((absent, right), place_mirrored, (-most, -least), noise, grid)
-    return pld.PrivacyLossDistribution(removed, added)
+    return DP.pld.PrivacyLossDistribution(removed, added)
 
 
 def group_sampled_loss(noise: float, rate: float, size: int, grid: float) -> Any:
@@ -111,7 +111,7 @@ def group_sampled_loss(noise: float, rate: float, size: int, grid: float) -> Any
 
     removed = _connected((left, absent), place, (least, most), noise, grid)
     added = _connected((absent, right), place_mirrored, (-most, -least), noise, grid)
-    return pld.PrivacyLossDistribution(removed, added)
+    return DP.pld.PrivacyLossDistribution(removed, added)
 
 
 def fitting_grid(noise: float, rate: float, coarsest: float) -> float:
@@ -219,7 +219,7 @@ def _connected(
     probabilities[0] += first[
         0
     ]  # losses below the grid are rounded up to its lower end
-    return DensePLDPmf(grid, low, probabilities, float(first[-1]), True)
+    return DP.pmf.DensePLDPmf(grid, low, probabilities, float(first[-1]), True)
 
 
 def _masses(mixture: Mixture, places: Array, noise: float) -> Array:

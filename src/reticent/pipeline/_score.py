@@ -250,10 +250,12 @@ def _items(
     """Return the jobs: which products are attacked together, and by which attack.
 
     Attacks beside a pool have one job for all products, so that what they learn from the pool is learned once; they take longest, and so
-    come first. Every other attack learns from the answers of one product, and has a job for each.
+    come first. Every other attack learns from the answers of one product, and has a job for each. Kinds list plain attacks before those that learn, so
+    the last ones are begun first: a long job at the end would leave the other workers idle.
     """
-    beside_pool = [attack for attack in attacks if Need.POOL in attack.needs]
-    others = [attack for attack in attacks if Need.POOL not in attack.needs]
+    backwards = attacks[::-1]
+    beside_pool = [attack for attack in backwards if Need.POOL in attack.needs]
+    others = [attack for attack in backwards if Need.POOL not in attack.needs]
     return [
         *((trials, attack) for attack in beside_pool),
         *(((which,), attack) for attack in others for which in trials),
