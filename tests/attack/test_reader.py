@@ -216,7 +216,7 @@ def test_trees_that_are_walked_at_once_are_walked_alike(seed, monkeypatch):
         assert together.gains.any()
         assert together.gaps.any()
         assert np.allclose(distances.summary(), singly.summary())
-        monkeypatch.setattr("reticent.attack.reader._trees.WIDTH", 8)
+        monkeypatch.setattr("reticent.attack.reader._levels.WIDTH", 8)
         wide = walk(trees, seen)
         assert (wide.gains == together.gains).all()
         assert (wide.gaps == together.gaps).all()

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reticent.attack._searched import Cell
-from reticent.attack.reader._trees import Level, Seen
+from reticent.attack.reader._levels import Level
+from reticent.attack.reader._trees import Seen
 from reticent.product import OpenedFile
 
 __all__ = ["midpoint_cells"]
