@@ -20,7 +20,7 @@ from reticent.train.marginals import domain, junction, sampling
 from reticent.train.marginals.budget import Budget
 from reticent.train.marginals.columns import Categories, Numbers
 from reticent.train.marginals.noise import STEPS, Noise
-from reticent.train.marginals.pairs import Binned
+from reticent.train.marginals.pairs import Binned, counts_of_pairs, pair_counts
 from reticent.train.marginals.sampling import drawn
 
 FALSE_ALARM = 1e-6
@@ -299,6 +299,22 @@ def test_pairs_are_affordable_if_the_tree_has_room_for_their_cells(seed):
         assert found == [p for p in every if p in known or each[p] <= most]
     # The twin: with less room there are fewer, and what is known stays.
     assert junction.affordable(sizes, known, every, most=1) == sorted(known)
+
+
+@pytest.mark.parametrize("rows", [3, 200, 5_000])
+def test_pairs_counted_three_columns_at_a_time_are_those_counted_one_by_one(seed, rows):
+    """Few rows: no three columns have fewer cells than there are rows. Many: all three pairs of three columns are told by one count."""
+    rng, sizes = stream(seed, "counts of pairs"), (2, 7, 3, 5, 4, 6)
+    bins = np.stack([rng.integers(k, size=rows) for k in sizes], axis=1)
+    every = [(i, j) for i in range(6) for j in range(i + 1, 6)]
+    for wanted in (every, every[::2], every[:1], []):
+        found = counts_of_pairs(bins, wanted, sizes)
+        assert set(found) == set(wanted)
+        for pair, counts in found.items():
+            naive = np.zeros([sizes[c] for c in pair], dtype=np.int64)
+            np.add.at(naive, tuple(bins[:, list(pair)].T), 1)
+            assert np.array_equal(counts, naive)
+            assert np.array_equal(counts, pair_counts(bins, pair, sizes))
 
 
 @pytest.mark.parametrize("bits", [sampling.FEWEST_BITS, 64], ids=["keys", "by value"])

@@ -19,6 +19,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import daxpy
 from scipy.sparse import csr_array
 
 from reticent.train.marginals.sampling import drawn
@@ -38,7 +39,8 @@ MOST_STEPS, MOST_HALVINGS, REMEMBERED = 300, 20, 10  # of L-BFGS
 SUFFICIENT = (
     1e-4  # part of the decrease that the slope promises, with which a step is content
 )
-TINY = 1e-300  # the least share of a message, by which others are divided
+TINY = 1e-200  # the least share of a message, by which others are divided
+SMALL = 1e-50  # the cells of a clique are made larger if none is above this: with TINY, far from what a double can hold
 AT_ONCE = 256  # graphs that are triangulated at the same time: some megabytes for a hundred columns
 Factor = tuple[int, ...]  # one or two columns, in ascending order
 
@@ -105,35 +107,39 @@ class Junction:
         to allot new memory takes as long as to fill it.
         """
         # The largest is 1, so that nothing overflows; what is rarer than e^LEAST is never drawn.
-        log_sum = 0.0
         cells = self._parts(logs)
-        for part in cells:
-            peak = float(part.max())
+        peaks = np.maximum.reduceat(logs, [0, *self._ends[:-1]])
+        for part, peak in zip(cells, peaks.tolist(), strict=True):
             np.subtract(part, peak, out=part)
-            log_sum += peak
+        log_sum = float(peaks.sum())
         np.maximum(logs, LEAST, out=logs)
         np.exp(logs, out=logs)
-        messages: dict[int, Array] = {}
+        messages: list[Array] = []
         for k in range(len(cells) - 1, 0, -1):
             both = self._separators[k - 1]
-            message = _sums(cells[k], both.states)
+            message = both.ones_below @ cells[k].reshape(-1, both.states)
             largest = float(message.max())
-            message /= largest
-            messages[k] = np.maximum(message, TINY, out=message)
+            messages.append(np.maximum(message, TINY * largest, out=message))
             parent = cells[self.parents[k]]
-            parent *= message.take(both.above)
-            scale = float(parent.max())
-            parent /= scale
-            log_sum += math.log(largest * scale)
-        log_sum += math.log(cells[0].sum())
+            room = self._scratch[: len(parent)]
+            parent *= np.take(message / largest, both.above, out=room, mode="clip")
+            log_sum += math.log(largest)
+            if (scale := float(parent.max())) < SMALL:
+                parent /= scale
+                log_sum += math.log(scale)
+        whole = float(cells[0].sum())
+        log_sum += math.log(whole)
+        cells[0] /= whole
+        # A clique that is divided by its message and multiplied by its parent's adds up to 1 as its parent does.
         for k in range(1, len(cells)):
             both = self._separators[k - 1]
-            message = _sums(cells[self.parents[k]].take(both.order), both.states)
-            message /= messages[k]
+            parent = cells[self.parents[k]]
+            room = self._scratch[: len(parent)]
+            np.take(parent, both.order, out=room, mode="clip")
+            message = both.ones_above @ room.reshape(-1, both.states)
+            message /= messages.pop()
             own = cells[k].reshape(-1, both.states)
             own *= message
-        for shares in cells:
-            np.divide(shares, shares.sum(), out=shares)
         return cells, log_sum
 
     @cached_property
@@ -147,6 +153,11 @@ class Junction:
         return [flat[i:j] for i, j in pairwise(starts)]
 
     @cached_property
+    def _scratch(self) -> Array:
+        """Room for the cells of any clique: new memory for each message took longer than the message."""
+        return np.empty(max(_cells(self.sizes, c) for c in self.cliques))
+
+    @cached_property
     def _separators(self) -> tuple["_Separator", ...]:
         """What each clique but the first has in common with its parent."""
         found = []
@@ -156,9 +167,12 @@ class Junction:
             cells = np.arange(_cells(self.sizes, above))
             shaped = cells.reshape([self.sizes[c] for c in above])
             order = shaped.transpose([above.index(c) for c in ordered]).ravel()
+            states = _cells(self.sizes, both)
             found.append(
                 _Separator(
-                    states=_cells(self.sizes, both),
+                    states=states,
+                    ones_above=np.ones(len(cells) // states),
+                    ones_below=np.ones(_cells(self.sizes, self.cliques[k]) // states),
                     above=_places(self.sizes, above, both),
                     order=order,
                 )
@@ -188,10 +202,12 @@ class Junction:
             weights = cells.transpose(axes).reshape(-1, states)
             groups = np.zeros(rows, dtype=np.int64)
             for c in common:
-                groups = groups * self.sizes[c] + bins[:, c]
+                groups *= self.sizes[c]
+                groups += bins[:, c]
             chosen = drawn(weights, groups, rng)
-            for c in reversed(new):
+            for c in reversed(new[1:]):
                 chosen, bins[:, c] = np.divmod(chosen, self.sizes[c])
+            bins[:, new[0]] = chosen
         return bins
 
     def _common(self, k: int) -> tuple[int, ...]:
@@ -207,6 +223,8 @@ class _Separator:
     ----------
     states : int
         Number of their states.
+    ones_above, ones_below : array of float
+        As many ones as a state has cells in the parent, and in the clique: a product with them adds cells up in less than half of the time of a sum.
     above : array of int
         The state of each cell of the parent.
     order : array of int
@@ -214,6 +232,8 @@ class _Separator:
     """
 
     states: int
+    ones_above: Array
+    ones_below: Array
     above: Places
     order: Places
 
@@ -265,7 +285,7 @@ def fitted(
     """
     goal = _Goal.of(measured, total)
     spread = _spreading(tree, goal.factors)
-    gathered = spread.T.tocsr()
+    gathered = spread.T
     pull = ENTROPY / goal.weights
 
     def dual(theta: Array) -> tuple[float, Array, list[Array]]:
@@ -318,10 +338,10 @@ class _Steps:
         parts = []
         for moved, bent, product in reversed(self.pairs):
             parts.append(float(moved @ rest) / product)
-            rest -= parts[-1] * bent
+            daxpy(bent, rest, a=-parts[-1])  # in place
         rest *= self.scale * self.diagonal
         for (moved, bent, product), part in zip(self.pairs, reversed(parts), strict=True):  # fmt: skip
-            rest += (part - float(bent @ rest) / product) * moved
+            daxpy(moved, rest, a=part - float(bent @ rest) / product)
         return -rest
 
     def learn(self, moved: Array, bent: Array) -> None:
@@ -484,11 +504,6 @@ def _triangulated(sizes: tuple[int, ...], near: NDArray[np.bool_]) -> NDArray[np
     inside = common == numbers.sum(axis=2)[:, :, None]
     cliques[np.tril(inside, -1).any(axis=2)] = False
     return cliques
-
-
-def _sums(cells: Array, states: int) -> Array:
-    """Add up what stands behind each other every so many cells: many times as fast as counting each cell by its state."""
-    return np.asarray(np.einsum("ij->j", cells.reshape(-1, states)))
 
 
 def _cells(sizes: Sequence[int], columns: object) -> int:

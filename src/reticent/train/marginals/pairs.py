@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from reticent.train.marginals.noise import STEPS
 
-__all__ = ["Binned", "Pair", "score"]
+__all__ = ["Binned", "Pair", "counts_of_pairs", "pair_counts"]
 
 Array = NDArray[np.float64]
 Pair = tuple[int, int]
@@ -56,44 +56,90 @@ class Binned:
     def scores(
         self, pairs: Sequence[Pair], expected: Sequence[Array], deviation: float
     ) -> Array:
-        """Return the scores of pairs; adding a record moves each by at most 1, replacing one by at most 2."""
-        return np.array(
-            [
-                score(self.counts(pair), table, deviation, self.weight(pair))
-                for pair, table in zip(pairs, expected, strict=True)
-            ]
-        )
+        r"""Return how much is learned by measuring each pair, less the noise of that measurement.
+
+        :math:`w (\|n - m\|_1 - \sqrt{2/\pi}\,\sigma k)`, where m is known already. A record moves one of the integers n by 1, all numbers are multiples
+        of a power of two, and so a score moves by at most w without any rounding: adding a record moves each by at most 1, replacing one by at most 2.
+
+        Parameters
+        ----------
+        pairs : sequence of tuple of int
+            The pairs.
+        expected : sequence of array
+            What is known of the counts of each.
+        deviation : float
+            Of the noise of a measurement.
+
+        Examples
+        --------
+        >>> data = Binned(bins=np.zeros((3, 2), dtype=np.int16), sizes=(1, 2))
+        >>> data.scores([(0, 1)], [np.array([[1.0, 2.0]])], 0.0).tolist()
+        [4.0]
+        """
+        if not pairs:
+            return np.empty(0)
+        cells = np.array([table.size for table in expected])
+        starts = np.cumsum(cells) - cells
+        public = np.concatenate([table.ravel() for table in expected])
+        public = np.rint(public * COARSE) / COARSE
+        counts = np.concatenate([self.counts(pair).ravel() for pair in pairs])
+        distances = np.add.reduceat(np.abs(counts - public), starts)
+        noise = np.rint(math.sqrt(2 / math.pi) * deviation * cells * COARSE) / COARSE
+        # Multiples of 1/STEPS because weights are 1 or 1/4.
+        assert STEPS >= COARSE / ASIDE
+        weights = np.array([self.weight(pair) for pair in pairs])
+        return np.asarray(weights * (distances - noise))
 
 
 def pair_counts(
     bins: NDArray[np.integer], pair: Pair, sizes: Sequence[int]
 ) -> NDArray[np.int64]:
     """Return how many rows are in each pair of bins."""
-    i, j = pair
-    # As numpy counts them, because the bins of records have two bytes.
-    flat = bins[:, i].astype(np.intp)
-    flat *= sizes[j]
-    flat += bins[:, j]
-    counts = np.bincount(flat, minlength=sizes[i] * sizes[j])
-    return np.asarray(counts.reshape(sizes[i], sizes[j]), dtype=np.int64)
+    return _counted(bins, pair, sizes)
 
 
-def score(
-    counts: NDArray[np.int64], expected: Array, deviation: float, weight: float
-) -> float:
-    r"""Return how much is learned by measuring a pair, less the noise of that measurement.
+def counts_of_pairs(
+    bins: NDArray[np.integer], pairs: Sequence[Pair], sizes: Sequence[int]
+) -> dict[Pair, NDArray[np.int64]]:
+    """Return how many rows are in each pair of bins, for several pairs.
 
-    :math:`w (\|n - m\|_1 - \sqrt{2/\pi}\,\sigma k)`, where m is known already. A record moves one of the integers n by 1, all numbers are multiples
-    of a power of two, and so the score moves by at most w without any rounding.
+    Three columns are counted together where that tells three of the pairs and has fewer cells than there are rows: it takes half of the time.
 
     Examples
     --------
-    >>> score(np.array([[3, 0]]), np.array([[1.0, 2.0]]), 0.0, 1.0)
-    4.0
+    >>> rows = np.array([[0, 1, 1], [0, 1, 0]])
+    >>> counts_of_pairs(rows, [(0, 1), (1, 2)], (1, 2, 2))[1, 2].tolist()
+    [[0, 0], [1, 1]]
     """
-    public = np.rint(expected * COARSE) / COARSE
-    noise = math.sqrt(2 / math.pi) * deviation * counts.size
-    found = float(np.abs(counts - public).sum()) - round(noise * COARSE) / COARSE
-    # A multiple of 1/STEPS because weights are 1 or 1/4.
-    assert STEPS >= COARSE / ASIDE
-    return weight * found
+    found: dict[Pair, NDArray[np.int64]] = {}
+    left = dict.fromkeys(pairs)
+    while left:
+        i, j = next(iter(left))
+        room = len(bins) // (sizes[i] * sizes[j])
+        thirds = (
+            k
+            for k in range(j + 1, len(sizes))
+            if sizes[k] <= room and (i, k) in left and (j, k) in left
+        )
+        k = next(thirds, None)
+        if k is None:
+            found[i, j] = pair_counts(bins, (i, j), sizes)
+        else:
+            counts = _counted(bins, (i, j, k), sizes)
+            found[i, j], found[i, k], found[j, k] = (counts.sum(axis=a) for a in (2, 1, 0))  # fmt: skip
+            del left[i, k], left[j, k]
+        del left[i, j]
+    return found
+
+
+def _counted(
+    bins: NDArray[np.integer], columns: tuple[int, ...], sizes: Sequence[int]
+) -> NDArray[np.int64]:
+    # As numpy counts them, because the bins of records have two bytes.
+    flat = bins[:, columns[0]].astype(np.intp)
+    for c in columns[1:]:
+        flat *= sizes[c]
+        flat += bins[:, c]
+    shape = [sizes[c] for c in columns]
+    counts = np.bincount(flat, minlength=math.prod(shape))
+    return np.asarray(counts.reshape(shape), dtype=np.int64)

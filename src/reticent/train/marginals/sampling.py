@@ -34,14 +34,18 @@ def drawn(weights: Array, groups: Whole, rng: np.random.Generator) -> Whole:
     [2, 6]
     """
     number, states = weights.shape
-    sums = weights.sum(axis=1, keepdims=True)
-    shares: Array = np.cumsum(np.where(sums > 0, weights, 1.0), axis=1)
-    shares /= shares[:, -1:]
+    shares: Array = np.cumsum(weights, axis=1)
+    empty = shares[:, -1] <= 0
+    if empty.any():
+        shares[empty] = np.arange(1, states + 1)
     sizes = np.bincount(groups, minlength=number)
     # Row k of a group has a state if (k + offset) / size lies in its part of the shares, so the rows up to each state can be counted. Offsets of 24 bits are taken from up to 2^29 rows without rounding.
-    offsets = rng.random((number, 1), dtype=np.float32)
-    upto = np.ceil(sizes[:, None] * shares - offsets).astype(np.int64)
-    counts = np.diff(upto, axis=1, prepend=0)
+    shares /= shares[:, -1:]
+    shares *= sizes[:, None]
+    shares -= rng.random((number, 1), dtype=np.float32)
+    upto = np.ceil(shares, out=shares).astype(np.int64)
+    counts = upto.copy()
+    counts[:, 1:] -= upto[:, :-1]
     in_order = np.tile(np.arange(states), number).repeat(counts.ravel())
     result = np.empty(len(groups), dtype=np.int64)
     result[_grouped(groups, number, rng)] = in_order

@@ -71,7 +71,8 @@ def choice_by_weight(deficits: Whole, n: int, rng: np.random.Generator) -> int:
     Positions are proposed uniformly and accepted with that probability. One deficit must be 0, so that on average at
     least one of as many proposals as there are positions is accepted.
     """
-    batch = 16  # doubled after each failure, up to 2**16, which bounds the memory
+    # As many as there are positions, of which one is accepted on average; doubled after each failure, up to 2**16, which bounds the memory.
+    batch = min(max(16, len(deficits)), 2**16)
     while True:
         proposed = rng.integers(0, len(deficits), size=batch)
         deficit = deficits[proposed]
