@@ -1,6 +1,7 @@
 """A product is all of its bytes: what its file contains is part of the evidence."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -8,9 +9,11 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
+from reticent.attack import Need, Scores
 from reticent.data import table_from_frame
 from reticent.evidence import FoundInFile, found_beyond_chance
 from reticent.pipeline import AuditPlan, run_audit
+from reticent.pipeline._score import Arena
 from reticent.policy import Outcome, Verdict, read_policy
 from reticent.report import render_html, render_text
 from reticent.run import Effort, Run, Store, stream
@@ -159,3 +162,75 @@ def test_a_share_of_the_members_is_found_with_power(seed):
             found_beyond_chance(at, members=600, nonmembers=600, level=1 - 1e-6).low > 0
         )
     assert hits >= 195
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bytes:
+    """An attack of one's own that reads the file itself: it scores nobody, and fails without the file."""
+
+    name: str = "bytes"
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.FILE})
+
+    def score(self, challenge, *, knowledge, rng):
+        return Scores(values=np.full(len(challenge), float(challenge.file.contents.size)))  # fmt: skip
+
+
+def test_the_file_travels_only_to_attacks_of_the_users_own(kept, monkeypatch):
+    """What was found in the file is enough for the reader, whose scores are those of a reader with the file; an attack that the user named is given the file."""
+    sent = []
+    honest = Arena.sent
+
+    def watched(self, plan):
+        sent.append(honest(self, plan))
+        return sent[-1]
+
+    monkeypatch.setattr(Arena, "sent", watched)
+    plan = AuditPlan(trainer=parse_trainer(NEIGHBOURS), pool=4, rounds=1)
+    run = Run(effort=Effort(minutes=0.1))
+    usual = run_audit(people(), plan, run=run).dossier.evidence
+    for trials in sent:
+        has_file = {name: t.challenge.file is not None for name, t in trials.items()}
+        # The control that memorises was not searched before.
+        assert has_file == {"product": False, "memorising": True, "unrelated": False}
+        assert trials["product"].challenge.searched is not None
+    sent.clear()
+    named = run_audit(people(), replace(plan, own_attacks=(Bytes(),)), run=run).dossier
+    assert all(t.challenge.file is not None for trials in sent for t in trials.values())
+    assert named.evidence.failed == ()
+    assert "bytes" in [attack.name for attack in named.evidence.attacks]
+    reader = [
+        next(a for a in evidence.attacks if a.name == "reader")
+        for evidence in (usual, named.evidence)
+    ]
+    # The joint confidence is divided among one attack more, so only the estimates are equal.
+    assert reader[0].auc.value == reader[1].auc.value > 0.99
+
+
+def test_files_of_short_trainings_are_not_kept(tmp_path, monkeypatch):
+    """To train a second again after an interruption takes less than to keep hundreds of megabytes in every audit; a long training is kept."""
+    names = []
+    honest = Store.save
+
+    def noted(self, name, value, *, depends):
+        names.append(name)
+        honest(self, name, value, depends=depends)
+
+    monkeypatch.setattr(Store, "save", noted)
+    plan = AuditPlan(trainer=EstimatorTrainer.of(LogisticRegression(), preprocess=True), pool=0, rounds=1)  # fmt: skip
+
+    def audit_in(folder):
+        names.clear()
+        store = Store(folder=tmp_path / folder)
+        dossier = run_audit(people(), plan, run=Run(effort=Effort(minutes=0.1), store=store)).dossier  # fmt: skip
+        return dossier.evidence.file, {"file", "control-file"} & {*names}
+
+    short, kept_of_short = audit_in("short")
+    monkeypatch.setattr("reticent.pipeline._begin.SECONDS_TO_KEEP", 0.0)
+    long, kept_of_long = audit_in("long")
+    assert (kept_of_short, kept_of_long) == (set(), {"file", "control-file"})
+    assert short == long is not None
+    # An audit that goes on where the file was not kept opens that of the product trained again.
+    monkeypatch.undo()
+    store = Store(folder=tmp_path / "short")
+    again = run_audit(people(), plan, run=Run(effort=Effort(minutes=0.1), store=store)).dossier  # fmt: skip
+    assert again.evidence.file == short

@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, is_regressor
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -17,10 +18,10 @@ from xgboost import XGBClassifier
 
 from reticent.data import ColumnKind, Schema, Split, builtin_table, table_from_frame
 from reticent.errors import InvalidPredictions, TrainerFailed
-from reticent.product import Encoder
+from reticent.product import Encoder, answers_of
 from reticent.run import stream
 from reticent.testing import check_trainer
-from reticent.train import EstimatorTrainer, standard_preprocessing
+from reticent.train import EstimatorTrainer, models, standard_preprocessing
 from reticent.train.models import wants_raw_columns
 
 
@@ -278,3 +279,36 @@ def test_maker_that_fails_is_told(make, message):
     trainer = EstimatorTrainer(make=make, recipe="mine")
     with pytest.raises(TrainerFailed, match=message):
         trainer.train(builtin_table(), seed=0)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        RandomForestClassifier(10),
+        LogisticRegression(),
+        KNeighborsClassifier(),
+        RandomForestRegressor(10),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_models_of_a_pool_answer_each_record_wherever_it_is_asked(estimator, seed):
+    """Records are asked about by their categories; answers stand where the records do, as if they had been asked about in the order of the table."""
+    rng, n = stream(seed, "asked by category"), 400
+    town, work = rng.integers(5, size=n), rng.integers(3, size=n)
+    frame = pd.DataFrame(
+        {"town": np.array(list("vwxyz"))[town], "age": rng.normal(size=n), "work": np.array(list("abc"))[work]}
+    )  # fmt: skip
+    quantity = is_regressor(estimator)
+    frame["y"] = town + frame["age"] if quantity else (town + work) % 2
+    table = table_from_frame(frame, target="y", quantity=quantity)
+    trainer = EstimatorTrainer.of(estimator, preprocess=True)
+    coded, mask = trainer.prepared(table), rng.random(n) < 0.5
+    (answers,) = trainer.train_many(coded, mask[None], np.array([3]), memory=1.0)
+    product = trainer.train(coded.take(np.flatnonzero(mask)), seed=3)
+    assert np.array_equal(answers, answers_of(product, coded.features))
+    # The twin: the order is another one, in which neighbours have the same town and work.
+    order = models._by_category(coded)
+    assert not np.array_equal(answers[order], answers)
+    assert (np.diff(town[order]) != 0).sum() + (np.diff(work[order]) != 0).sum() < 20
+    # Texts are left in their order.
+    assert np.array_equal(models._by_category(table), np.arange(n))

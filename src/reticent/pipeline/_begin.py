@@ -50,6 +50,9 @@ BLIND_FALSE_ALARM = 0.01
 # Files are opened and searched where their products are made if ten copies of the records, which is about what two opened files take, have room in this share of the memory: they are
 # held while the pool is trained.
 COPIES, SHARE_FOR_FILES = 10, 0.05
+# A training that takes longer is not repeated after an interruption to open its file: to keep the files of two forests of 100 trees beside 39,000 records, 290 megabytes, takes a second of every audit, and a
+# training of them as long.
+SECONDS_TO_KEEP = 5.0
 # The stages by the names under which they are kept, and the files that two of them leave.
 BLIND, PRODUCT, REPLICA, CONTROL = "blind", "answers", "insider/replica", "control"
 FILES = {PRODUCT: "file", CONTROL: "control-file"}
@@ -164,7 +167,8 @@ def begin(case: Case, run: Run) -> Begun:
         laid = results[name].file
         if laid is not None:
             file, k = FILES[name], list(FILES).index(name)
-            run.store.save(file, laid.file, depends=case.content)
+            if start.is_costly(results[name]):
+                run.store.save(file, laid.file, depends=case.content)
             run.store.save(f"{SEARCH}/{k}", laid.searched, depends=search_content(case, file))  # fmt: skip
     run.tell("training the product", 1, 1)
     control, replica = results.get(CONTROL), results.get(REPLICA)
@@ -216,6 +220,7 @@ class _Made:
     value: Any
     product: Product | None = None
     file: Laid | None = None
+    seconds: float = 0.0  # of the training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,7 +237,12 @@ class _Start:
     smallest_group: int
     opens: bool
 
-    def made(self, answers: Answers, product: Product) -> _Made:
+    def is_costly(self, made: _Made) -> bool:
+        """Whether the file of a product should be kept for the case of an interruption, because the product takes long to make again or would be another one."""
+        again = self.trainer is not None and self.trainer.repeatable
+        return self.cleaned or not again or made.seconds > SECONDS_TO_KEEP
+
+    def made(self, answers: Answers, product: Product, seconds: float) -> _Made:
         """Return answers with the product and its file; a file that cannot be read is left for later, when that is said."""
         laid = None
         if self.opens:
@@ -240,7 +250,7 @@ class _Start:
                 file = open_file(product, self.both)
                 found = search_file(file, smallest_group=self.smallest_group)
                 laid = Laid(file=file, searched=found)
-        return _Made(value=answers, product=product, file=laid)
+        return _Made(value=answers, product=product, file=laid, seconds=seconds)
 
     def train(self, table: Table, seed: int) -> tuple[Product, float]:
         """Return a product, and the seconds of its training alone: pool and insider plan their trainings by it."""
@@ -279,7 +289,7 @@ def _product(start: _Start) -> _Made:
         warnings=(*notes, *answers.warnings),
         as_trained=as_trained,
     )
-    return start.made(answers, product)
+    return start.made(answers, product, seconds)
 
 
 def _cleaned(product: Product, members: Table) -> tuple[Product, str]:
@@ -304,9 +314,9 @@ def _replica(start: _Start) -> _Made:
 def _control(start: _Start) -> _Made:
     auxiliary = start.split.auxiliary
     assert auxiliary is not None, "the control is trained only where there is one"
-    product, _ = start.train(auxiliary, seed_for(start.seed, "control"))
+    product, seconds = start.train(auxiliary, seed_for(start.seed, "control"))
     answers = start.kind.ask(product, start.both, looks_inside=start.looks_inside)
-    return start.made(answers, product)
+    return start.made(answers, product, seconds)
 
 
 STAGES: Mapping[str, Callable[[_Start], _Made]] = {

@@ -518,7 +518,7 @@ def _convergence(plan: AuditPlan, arena: Arena, run: Run) -> tuple[Convergence, 
         roomy.effort.workers.map(
             _converge,
             items,
-            shared=(arena.product, plan.policy.confidence, run.seed),
+            shared=(arena.sent(plan)[PRODUCT], plan.policy.confidence, run.seed),
         )
     )
 

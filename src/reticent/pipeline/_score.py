@@ -52,6 +52,12 @@ class Trial:
             sides=sides,
         )
 
+    def without_file(self) -> "Trial":
+        """Return the product with what was found in its file, and without the file; as it is if that was not searched."""
+        if self.challenge.searched is None:
+            return self
+        return replace(self, challenge=replace(self.challenge, file=None))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Arena:
@@ -80,6 +86,17 @@ class Arena:
     def control(self) -> Trial:
         """The product that memorises, on which work is timed: to look at results on the product would have to be paid for."""
         return self.trials[MEMORISING]
+
+    def sent(self, plan: AuditPlan) -> Mapping[str, Trial]:
+        """Return the trials as processes need them.
+
+        A file that was searched stays here: attacks of ours need no more than what was found in it, and it may have hundreds of megabytes. An attack that the user named
+        may read it itself.
+        """
+        named = (*(plan.attacks or ()), *plan.own_attacks)
+        if Need.FILE not in self.has or any(Need.FILE in a.needs for a in named):
+            return self.trials
+        return {name: trial.without_file() for name, trial in self.trials.items()}
 
     @property
     def pool(self) -> Any:
@@ -233,7 +250,7 @@ def score_all(plan: AuditPlan, arena: Arena, run: Run) -> Scored:
         tuple[Attempt, ...],
         items,
         _attempt,
-        shared=(run.seed, arena.trials),
+        shared=(run.seed, arena.sent(plan)),
         depends=[arena.depends + content_of(*item) for item in items],
     )
     by_key = {

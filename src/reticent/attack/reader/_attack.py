@@ -69,14 +69,17 @@ class Reader:
         rng: np.random.Generator,
     ) -> Scores:
         """Return the log-odds of membership of each record, cross-fitted."""
-        if challenge.file is None:
+        searched, file = challenge.searched, challenge.file
+        # Whoever has the file asks a question of their own; without it, what the audit has asked must do.
+        if file is not None and (
+            searched is None or searched.smallest_group != self.smallest_group
+        ):
+            searched = search_file(file, smallest_group=self.smallest_group)
+        if searched is None:
             raise InvalidInput(
                 f"the attack {self.name!r} reads the product's file, but there is none; audit a product that can be saved, or leave the "
                 "attack out."
             )
-        searched = challenge.searched
-        if searched is None or searched.smallest_group != self.smallest_group:
-            searched = search_file(challenge.file, smallest_group=self.smallest_group)
         return Scores(values=self._odds(searched, knowledge.tags, rng))
 
     def _odds(
