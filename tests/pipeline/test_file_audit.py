@@ -206,8 +206,8 @@ def test_the_file_travels_only_to_attacks_of_the_users_own(kept, monkeypatch):
     assert reader[0].auc.value == reader[1].auc.value > 0.99
 
 
-def test_files_of_short_trainings_are_not_kept(tmp_path, monkeypatch):
-    """To train a second again after an interruption takes less than to keep hundreds of megabytes in every audit; a long training is kept."""
+def test_large_files_of_short_trainings_are_not_kept(tmp_path, monkeypatch):
+    """To train for a second again after an interruption takes less than to keep hundreds of megabytes in every audit; small files are kept, and those of long trainings."""
     names = []
     honest = Store.save
 
@@ -224,11 +224,14 @@ def test_files_of_short_trainings_are_not_kept(tmp_path, monkeypatch):
         dossier = run_audit(people(), plan, run=Run(effort=Effort(minutes=0.1), store=store)).dossier  # fmt: skip
         return dossier.evidence.file, {"file", "control-file"} & {*names}
 
+    both = {"file", "control-file"}
+    small, kept_of_small = audit_in("small")
+    monkeypatch.setattr("reticent.pipeline._begin.BYTES_TO_KEEP", 0)
     short, kept_of_short = audit_in("short")
     monkeypatch.setattr("reticent.pipeline._begin.SECONDS_TO_KEEP", 0.0)
     long, kept_of_long = audit_in("long")
-    assert (kept_of_short, kept_of_long) == (set(), {"file", "control-file"})
-    assert short == long is not None
+    assert (kept_of_small, kept_of_short, kept_of_long) == (both, set(), both)
+    assert small == short == long is not None
     # An audit that goes on where the file was not kept opens that of the product trained again.
     monkeypatch.undo()
     store = Store(folder=tmp_path / "short")

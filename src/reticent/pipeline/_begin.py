@@ -50,9 +50,9 @@ BLIND_FALSE_ALARM = 0.01
 # Files are opened and searched where their products are made if ten copies of the records, which is about what two opened files take, have room in this share of the memory: they are
 # held while the pool is trained.
 COPIES, SHARE_FOR_FILES = 10, 0.05
-# A training that takes longer is not repeated after an interruption to open its file: to keep the files of two forests of 100 trees beside 39,000 records, 290 megabytes, takes a second of every audit, and a
-# training of them as long.
-SECONDS_TO_KEEP = 5.0
+# A file of more bytes is not kept for the case of an interruption if its product is trained in less time: to keep those of two forests of 100 trees beside 39,000 records, 290 megabytes, takes a second of every
+# audit, and a training of them as long.
+BYTES_TO_KEEP, SECONDS_TO_KEEP = 2**24, 5.0
 # The stages by the names under which they are kept, and the files that two of them leave.
 BLIND, PRODUCT, REPLICA, CONTROL = "blind", "answers", "insider/replica", "control"
 FILES = {PRODUCT: "file", CONTROL: "control-file"}
@@ -167,7 +167,7 @@ def begin(case: Case, run: Run) -> Begun:
         laid = results[name].file
         if laid is not None:
             file, k = FILES[name], list(FILES).index(name)
-            if start.is_costly(results[name]):
+            if start.keeps(results[name]):
                 run.store.save(file, laid.file, depends=case.content)
             run.store.save(f"{SEARCH}/{k}", laid.searched, depends=search_content(case, file))  # fmt: skip
     run.tell("training the product", 1, 1)
@@ -237,10 +237,12 @@ class _Start:
     smallest_group: int
     opens: bool
 
-    def is_costly(self, made: _Made) -> bool:
-        """Whether the file of a product should be kept for the case of an interruption, because the product takes long to make again or would be another one."""
+    def keeps(self, made: _Made) -> bool:
+        """Whether the file of a product is kept: unless it is large, and the product quickly made again and the same."""
+        assert made.file is not None, "there is a file to keep"
         again = self.trainer is not None and self.trainer.repeatable
-        return self.cleaned or not again or made.seconds > SECONDS_TO_KEEP
+        small = made.file.file.nbytes <= BYTES_TO_KEEP
+        return small or self.cleaned or not again or made.seconds > SECONDS_TO_KEEP
 
     def made(self, answers: Answers, product: Product, seconds: float) -> _Made:
         """Return answers with the product and its file; a file that cannot be read is left for later, when that is said."""
