@@ -110,6 +110,9 @@ def fit_adaptive(
         expected: dict[Pair, Array] = {
             pair: np.float64(total / rows) * counts[pair] for pair in pairs
         }
+        # All choices before the next fit are made by the same scores: what they expect is the same, and so is the noise.
+        each = data.scores(pairs, [expected[pair] for pair in pairs], purse.deviation)
+        scores = dict(zip(pairs, each.tolist(), strict=True))
         heard: dict[Pair, Measured] = {}
         while purse.has_more and len(heard) < CHOSEN_AT_ONCE:
             if heard:
@@ -117,9 +120,8 @@ def fit_adaptive(
                 pairs = affordable(data.sizes, known, others, most=MOST_CELLS)
             if not pairs:
                 break
-            tables = [expected[pair] for pair in pairs]
-            scores = data.scores(pairs, tables, purse.deviation)
-            pair = pairs[noise.choose(scores, spending.epsilon)]
+            asked = np.array([scores[pair] for pair in pairs])
+            pair = pairs[noise.choose(asked, spending.epsilon)]
             deviation = purse.spend()
             noisy = noise.on_counts(data.counts(pair), deviation)
             heard[pair] = Measured(pair, noisy, deviation**2)
