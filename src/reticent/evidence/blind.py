@@ -46,11 +46,3 @@ class BlindEvidence:
     def differs(self) -> bool:
         """Whether the two sides were told apart."""
         return self.p_value <= self.false_alarm
-
-    @property
-    def smallest_accuracy(self) -> float:
-        """The LTU accuracy from which on a difference would have been seen; 1 if none would."""
-        return max(
-            self.smallest.get("accuracy", 1.0),
-            self.smallest.get("learned_accuracy", 1.0),
-        )

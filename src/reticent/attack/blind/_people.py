@@ -54,13 +54,6 @@ class People:
         tags[self.units] = self.tags
         return tags
 
-    @property
-    def unit_fold(self) -> NDArray[np.int64]:
-        """The half of each person."""
-        folds = np.zeros(self.units.max() + 1, dtype=np.int64)
-        folds[self.units] = self.fold
-        return folds
-
 
 def sample_people(split: Split, *, rng: np.random.Generator) -> People:
     """Return the people of both sides, as many as can be looked at in seconds, in two random halves.
