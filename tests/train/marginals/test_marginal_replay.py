@@ -9,7 +9,7 @@ from reticent.account import Relation
 from reticent.data import table_from_frame
 from reticent.run import stream
 from reticent.train import MarginalGenerator
-from reticent.train.marginals import fitted, histograms, junction, pairs, recipe
+from reticent.train.marginals import fitted, histograms, pairs, plausible, recipe
 
 CITIES = ("Bonn", "Köln", "Ulm")
 
@@ -36,7 +36,7 @@ def declared(tmp_path):
 @pytest.fixture(autouse=True)
 def short_fits(monkeypatch):
     """Fewer steps of the fit between questions, which are the same function of the answers then as well."""
-    monkeypatch.setattr(junction, "MOST_STEPS", 2)
+    monkeypatch.setattr(plausible, "MOST_STEPS", 2)
 
 
 def far_from(row):

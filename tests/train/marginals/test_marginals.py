@@ -1,13 +1,10 @@
 """Soundness of the marginal generator: sensitivities by replay, the law of the noise, and flaws that must be refuted."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import minimize
-from scipy.special import log_softmax
 from scipy.stats import binom, norm
 
 from reticent.account import Budget as Target
@@ -16,7 +13,10 @@ from reticent.data import table_from_frame
 from reticent.errors import InvalidInput
 from reticent.run import Run, stream
 from reticent.train import MarginalGenerator
-from reticent.train.marginals import domain, junction, sampling
+from reticent.train.marginals import (
+    domain,
+    sampling,
+)
 from reticent.train.marginals.budget import Budget
 from reticent.train.marginals.columns import Categories, Numbers
 from reticent.train.marginals.noise import STEPS, Noise
@@ -218,89 +218,6 @@ def test_the_budget_covers_all_parts_under_both_relations(declared):
     assert trade_off(budget.mechanism(Relation.REPLACE)).advantage > trade_off(budget.mechanism(Relation.ADD_REMOVE)).advantage  # fmt: skip
 
 
-def test_beliefs_are_those_of_the_whole_joint_distribution(seed):
-    rng = stream(seed, "junction")
-    sizes, pairs = (2, 3, 2, 4, 3), [(0, 1), (1, 2), (0, 2), (2, 3)]
-    theta = {pair: rng.normal(size=[sizes[c] for c in pair]) for pair in pairs}
-    theta |= {(c,): rng.normal(size=sizes[c]) for c in range(5)}
-    model = junction.Junction.of(sizes, pairs)
-    beliefs = model.beliefs(theta)
-    cells = sum(math.prod(sizes[c] for c in clique) for clique in model.cliques)
-    _, of_nothing = model.calibrated(np.zeros(cells))
-    # Without potentials every state of all columns has the weight 1.
-    assert of_nothing == pytest.approx(np.log(math.prod(sizes)), abs=1e-12)
-    whole = np.zeros(sizes)
-    for factor, part in theta.items():
-        whole += part.reshape([sizes[c] if c in factor else 1 for c in range(5)])
-    whole = np.exp(whole)
-    whole /= whole.sum()
-    for factor in theta:
-        others = tuple(c for c in range(5) if c not in factor)
-        assert model.marginal(beliefs, factor) == pytest.approx(whole.sum(axis=others), abs=1e-12)  # fmt: skip
-    rows = model.sample(beliefs, 2_000, rng)
-    shares = np.bincount(rows[:, 3], minlength=4) / 2_000
-    # Systematic sampling errs by less than one row for each state of the columns it is drawn under.
-    assert shares == pytest.approx(whole.sum(axis=(0, 1, 2, 4)), abs=2 / 2_000 + 1e-9)
-
-
-@pytest.mark.parametrize("strength", [200.0, 900.0])
-def test_potentials_that_contradict_each_other_end_in_probabilities(strength):
-    """Each of two cliques all but rules out the states that the other one allows: exponentials of 900 alone would be 0 in all cells."""
-    far = np.array([0.0, strength])
-    theta = {
-        (0, 1): np.tile(far[::-1], (2, 1)),
-        (1, 2): np.tile(far[:, None], 2) + np.log([1.0, 3.0]),
-    }
-    model = junction.Junction.of((2, 2, 2), [(0, 1), (1, 2)])
-    beliefs = model.beliefs(theta)
-    first, second = (cells.reshape(2, 2) for cells in beliefs)
-    assert np.isfinite(beliefs).all()
-    assert (first.sum(), second.sum()) == pytest.approx((1.0, 1.0), abs=1e-12)
-    assert model.cliques == ((0, 1), (2, 1))
-    # Both say the same of the column that they share, which comes last in both.
-    assert first.sum(axis=0) == pytest.approx(second.sum(axis=0), abs=1e-12)
-    if strength < -junction.LEAST:
-        assert first.sum(axis=0) == pytest.approx([0.5, 0.5], abs=1e-12)
-        assert second.sum(axis=1) == pytest.approx([0.25, 0.75], abs=1e-12)
-
-
-def test_a_factor_measured_twice_counts_by_its_precision():
-    counts = [np.array([300.0, 700.0]), np.array([700.0, 300.0])]
-    model = junction.Junction.of((2,), [])
-
-    def first(variances):
-        measured = [junction.Measured((0,), c, v) for c, v in zip(counts, variances, strict=True)]  # fmt: skip
-        _, beliefs = junction.fitted(model, measured, {}, total=1_000.0, precision=1e-6)
-        share = model.marginal(beliefs, (0,))[0]
-        variance = 1 / sum(1 / v for v in variances)
-        # Entropy pulls both counts together, by its weight times the variance times the potential, which is half of the log odds.
-        return 1_000 * share + junction.ENTROPY * variance * np.log(share / (1 - share)) / 2  # fmt: skip
-
-    assert first((1.0, 3.0)) == pytest.approx(400.0, abs=1e-3)
-    assert first((100.0, 300.0)) == pytest.approx(400.0, abs=1e-3)
-    # The twin: with equal variances it is the plain mean.
-    assert first((100.0, 100.0)) == pytest.approx(500.0, abs=1e-3)
-
-
-def test_pairs_are_affordable_if_the_tree_has_room_for_their_cells(seed):
-    rng = stream(seed, "graphs")
-    sizes = tuple(int(k) for k in rng.integers(2, 9, 7))
-    every = [(i, j) for i in range(7) for j in range(i + 1, 7)]
-
-    def cells(pairs):
-        cliques = junction.Junction.of(sizes, pairs).cliques
-        return sum(math.prod(sizes[c] for c in clique) for clique in cliques)
-
-    for edges in (0, 3, 6, 12, 20):
-        known = [every[k] for k in rng.permutation(21)[:edges]]
-        each = {pair: cells([*known, pair]) for pair in every}
-        most = sorted(each.values())[10]
-        found = junction.affordable(sizes, known, every, most=most)
-        assert found == [p for p in every if p in known or each[p] <= most]
-    # The twin: with less room there are fewer, and what is known stays.
-    assert junction.affordable(sizes, known, every, most=1) == sorted(known)
-
-
 @pytest.mark.parametrize("rows", [3, 200, 5_000])
 def test_pairs_counted_three_columns_at_a_time_are_those_counted_one_by_one(seed, rows):
     """Few rows: no three columns have fewer cells than there are rows. Many: all three pairs of three columns are told by one count."""
@@ -359,76 +276,6 @@ def test_columns_of_answers_are_told_from_other_numbers():
     table = as_table(frame)
     assert domain.looks(table) == 2 * 2
     assert domain.looks(as_table(frame[["answers"]])) == 0
-
-
-def noisy_pairs(rng, deviation):
-    """Return a tree of three columns, noisy counts of two pairs of 1,000 records, and the counts without noise."""
-    joint = rng.random((3, 4, 2))
-    joint *= 1_000 / joint.sum()
-    true = {(0, 1): joint.sum(axis=2), (1, 2): joint.sum(axis=0)}
-    measured = [
-        junction.Measured(f, c + deviation * rng.normal(size=c.shape), deviation**2)
-        for f, c in true.items()
-    ]
-    return junction.Junction.of((3, 4, 2), list(true)), measured, true
-
-
-def test_the_fit_reaches_what_was_measured(seed):
-    model, measured, true = noisy_pairs(stream(seed, "fit"), 1e-3)
-    theta, beliefs = junction.fitted(model, measured, {}, total=1_000.0, precision=0.01)
-    assert np.concatenate(beliefs) == pytest.approx(np.concatenate(model.beliefs(theta)), abs=1e-12)  # fmt: skip
-    for factor, counts in true.items():
-        # Counts are taken to be no more exact than one person, and entropy may use that.
-        assert 1_000 * model.marginal(beliefs, factor) == pytest.approx(counts, abs=0.5)  # fmt: skip
-
-
-def test_counts_that_add_up_to_another_total_are_fitted_as_if_they_did_not(seed):
-    model, measured, _ = noisy_pairs(stream(seed, "fit"), 20.0)
-    more = [replace(m, counts=m.counts + 7.0) for m in measured]
-
-    def fit(counts):
-        return np.concatenate(junction.fitted(model, counts, {}, total=1_000.0, precision=1e-7)[1])  # fmt: skip
-
-    assert fit(more) == pytest.approx(fit(measured), abs=1e-7)
-    # The twin: more in one cell alone is something else.
-    more[0].counts[0, 0] += 7.0
-    assert fit(more) != pytest.approx(fit(measured), abs=1e-4)
-
-
-def test_the_fit_is_the_maximum_that_a_search_over_all_cells_finds(seed):
-    """The whole joint distribution, cell by cell, by another method: the same marginals. The twin: with another weight of entropy they are others."""
-    model, measured, _ = noisy_pairs(stream(seed, "fit"), 20.0)
-    _, beliefs = junction.fitted(model, measured, {}, total=1_000.0, precision=1e-7)
-
-    def searched(entropy):
-        def loss(logits):
-            log = log_softmax(logits)
-            joint = np.exp(log).reshape(3, 4, 2)
-            # Counts of the pairs (0, 1) and (1, 2).
-            counts = (1_000 * joint.sum(axis=2), 1_000 * joint.sum(axis=0))
-            squares = sum(((c - m.counts) ** 2).sum() / m.variances for c, m in zip(counts, measured, strict=True))  # fmt: skip
-            return float(entropy * 1_000 * (np.exp(log) @ log) + squares / 2)
-
-        best = minimize(loss, np.zeros(24), method="BFGS", options={"gtol": 1e-7})
-        return np.exp(log_softmax(best.x)).reshape(3, 4, 2)
-
-    for entropy, agrees in ((junction.ENTROPY, True), (3 * junction.ENTROPY, False)):
-        joint = searched(entropy)
-        pairs = (joint.sum(axis=2), joint.sum(axis=0))
-        near = [model.marginal(beliefs, m.factor) == pytest.approx(p, abs=1e-5) for m, p in zip(measured, pairs, strict=True)]  # fmt: skip
-        assert all(near) is agrees
-
-
-def test_a_fit_goes_on_from_where_another_ended(seed):
-    """Rounding ends the search where no step helps any more; what it began with does not matter."""
-    model, measured, _ = noisy_pairs(stream(seed, "fit"), 5.0)
-    theta, _ = junction.fitted(model, measured, {}, total=1_000.0, precision=0.0)
-    again, _ = junction.fitted(model, measured, theta, total=1_000.0, precision=0.0)
-    far = {f: t + stream(seed, "far").normal(size=t.shape) for f, t in theta.items()}
-    back, _ = junction.fitted(model, measured, far, total=1_000.0, precision=0.0)
-    for factor in theta:
-        assert again[factor] == pytest.approx(theta[factor], abs=1e-6)
-        assert back[factor] == pytest.approx(theta[factor], abs=1e-4)
 
 
 @pytest.mark.parametrize("method", ["tree", "adaptive"])

@@ -9,7 +9,7 @@ from reticent.account import Relation
 from reticent.data import table_from_frame
 from reticent.run import Run, Store
 from reticent.train import MarginalGenerator
-from reticent.train.marginals import junction
+from reticent.train.marginals import plausible
 from reticent.train.marginals.noise import Noise
 
 
@@ -65,20 +65,20 @@ def test_no_answer_is_drawn_twice_whenever_the_fit_dies(method, table, tmp_path)
     for after in killed_after:
         run = Run(seed=1, store=Store(folder=tmp_path / f"{method}{after}"))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(junction, "MOST_STEPS", 5)
+            patch.setattr(plausible, "MOST_STEPS", 5)
             first = Mortal(patch, dies_after=after)
             with pytest.raises(KeyboardInterrupt):
                 generator(method).fit(table, run=run)
             assert len(first.drawn) == after
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(junction, "MOST_STEPS", 5)
+            patch.setattr(plausible, "MOST_STEPS", 5)
             second = Mortal(patch)
             made, _ = generator(method).fit(table, run=run).sample(seed=1)
         if steps is not None:
             assert len(first.drawn) + len(second.drawn) == steps
         # Once more from what was kept: nothing at all is drawn, and the same rows come out.
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(junction, "MOST_STEPS", 5)
+            patch.setattr(plausible, "MOST_STEPS", 5)
             third = Mortal(patch)
             again, _ = generator(method).fit(table, run=run).sample(seed=1)
         assert third.drawn == []

@@ -9,14 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reticent.train.marginals.junction import (
-    Junction,
-    Measured,
-    affordable,
-    fitted,
-)
+from reticent.train.marginals.graphs import affordable
+from reticent.train.marginals.junction import Junction
 from reticent.train.marginals.noise import Noise
 from reticent.train.marginals.pairs import Binned, Pair, counts_of_pairs
+from reticent.train.marginals.plausible import Measured, fitted
 
 __all__ = ["Network", "Spending", "fit_adaptive"]
 

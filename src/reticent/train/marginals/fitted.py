@@ -15,9 +15,9 @@ from reticent.train.marginals.adaptive import Spending, fit_adaptive
 from reticent.train.marginals.budget import Budget, Method
 from reticent.train.marginals.columns import Column
 from reticent.train.marginals.histograms import Histograms, binned, number_of_bins
-from reticent.train.marginals.junction import Measured
 from reticent.train.marginals.noise import Noise
 from reticent.train.marginals.pairs import Binned
+from reticent.train.marginals.plausible import Measured
 from reticent.train.marginals.sampling import decoded, rows_in_cells
 from reticent.train.marginals.tree import fit_tree
 
