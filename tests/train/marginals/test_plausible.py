@@ -18,7 +18,7 @@ def swept(model, theta):
     """Return the beliefs of all cliques, the probabilities of the factors' cells, and the logarithm of the sum of all weights."""
     sweeps = Messages(model, list(theta))
     shares, log_sum = sweeps.sweep(np.concatenate([t.ravel() for t in theta.values()]))
-    return sweeps.beliefs, shares, log_sum
+    return sweeps.beliefs(), shares, log_sum
 
 
 def whole_joint(sizes, theta):
@@ -37,21 +37,28 @@ UNDIVIDED = (2, 3, 2, 3, 2, 2, 2, 2), [*combinations(range(4), 2), *((c, 4 + k) 
 
 
 @pytest.mark.parametrize(
-    ("graph", "plain", "boxes"),
-    [(SMALL_GRAPH, 2_048, 0), (SMALL_GRAPH, 1, 1), (BOXES, 1, 3), (UNDIVIDED, 1, 4)],
+    ("graph", "small", "blocks"),
+    [
+        (SMALL_GRAPH, 512, [1]),  # all joined
+        (SMALL_GRAPH, 12, [1, 1, 1]),
+        (SMALL_GRAPH, 1, [1, 1, 3]),
+        (BOXES, 512, [1, 1]),
+        (BOXES, 24, [1, 3, 3]),
+        (BOXES, 1, [3, 3, 3]),
+        (UNDIVIDED, 512, [1, 1]),
+        (UNDIVIDED, 1, [3, 1, 3, 3, 3]),
+    ],
 )
 def test_beliefs_are_those_of_the_whole_joint_distribution(
-    graph, plain, boxes, seed, monkeypatch
+    graph, small, blocks, seed, monkeypatch
 ):
-    monkeypatch.setattr(junction, "PLAIN", plain)
+    monkeypatch.setattr(junction, "SMALL", small)
     rng = stream(seed, "junction")
     sizes, pairs = graph
     theta = {pair: rng.normal(size=[sizes[c] for c in pair]) for pair in pairs}
     theta |= {(c,): rng.normal(size=k) for c, k in enumerate(sizes)}
     model = junction.Junction.of(sizes, pairs)
-    # The cliques that have three blocks; of UNDIVIDED that is not the one which the others stand around.
-    assert sum(len(blocks) == 3 for blocks in model.blocks) == boxes
-    assert set(range(4)) in map(set, model.cliques) or graph is not UNDIVIDED
+    assert [len(each) for each in model.blocks] == blocks
     # Without potentials every state of all columns has the weight 1.
     _, _, of_nothing = swept(model, {f: np.zeros_like(t) for f, t in theta.items()})
     assert of_nothing == pytest.approx(np.log(math.prod(sizes)), abs=1e-12)
@@ -70,16 +77,31 @@ def test_beliefs_are_those_of_the_whole_joint_distribution(
         true = whole.sum(axis=others).transpose(np.argsort(np.argsort(clique)))
         assert cells == pytest.approx(true.ravel(), abs=1e-12)
     rows = model.sample(beliefs, 2_000, rng)
-    others = tuple(c for c in range(len(sizes)) if c != 3)
-    drawn = np.bincount(rows[:, 3], minlength=sizes[3]) / 2_000
-    # Systematic sampling errs by less than one row for each state of the columns it is drawn under.
-    states = max(math.prod(sizes[c] for c in model.common(k)) for k in range(len(model.cliques)))  # fmt: skip
-    assert drawn == pytest.approx(whole.sum(axis=others), abs=states / 2_000 + 1e-9)
+    assert all(m < 1 + 1e-9 for m in misses(model, beliefs, rows))
+    # The twin: rows drawn by plain chance miss by more.
+    chosen = rng.choice(whole.size, 2_000, p=whole.ravel())
+    by_chance = np.stack(np.unravel_index(chosen, sizes), axis=1)
+    assert max(misses(model, beliefs, by_chance)) > 2
+
+
+def misses(model, beliefs, rows):
+    """Return by how many rows a state of each clique lies beside its share of the rows that have the same states of the columns before: systematic sampling keeps it below one."""
+    for k, clique in enumerate(model.cliques):
+        shape = [model.sizes[c] for c in clique]
+        places = np.ravel_multi_index([rows[:, c] for c in clique], shape)
+        counts = np.bincount(places, minlength=math.prod(shape))
+        before = math.prod(model.sizes[c] for c in model.common(k))
+        counts, shares = counts.reshape(-1, before), beliefs[k].reshape(-1, before)
+        expected = counts.sum(axis=0) * shares / shares.sum(axis=0)
+        yield float(np.abs(counts - expected).max())
 
 
 @pytest.mark.parametrize("strength", [200.0, 900.0])
-def test_potentials_that_contradict_each_other_end_in_probabilities(strength):
+def test_potentials_that_contradict_each_other_end_in_probabilities(
+    strength, monkeypatch
+):
     """Each of two cliques all but rules out the states that the other one allows: exponentials of 900 alone would be 0 in all cells."""
+    monkeypatch.setattr(junction, "SMALL", 1)
     far = np.array([0.0, strength])
     theta = {
         (0, 1): np.tile(far[::-1], (2, 1)),
@@ -103,7 +125,7 @@ def test_faces_of_a_box_that_contradict_each_other_end_in_probabilities(
     strength, monkeypatch
 ):
     """Three faces, each of which all but rules out what the next one asks for, and a child that asks for something else again."""
-    monkeypatch.setattr(junction, "PLAIN", 1)
+    monkeypatch.setattr(junction, "SMALL", 1)
     sizes, pairs = (2, 2, 2, 2), [(0, 1), (1, 2), (0, 2), (2, 3)]
     agree, differ = strength * np.eye(2), strength * (1 - np.eye(2))
     theta = {(0, 1): agree, (1, 2): agree, (0, 2): differ, (2, 3): agree, (3,): np.array([strength, 0.0])}  # fmt: skip

@@ -43,9 +43,10 @@ def affordable(
     most : int
         The most cells of all cliques together.
     """
-    found = []
-    for start in range(0, len(pairs), AT_ONCE):
-        tried = pairs[start : start + AT_ONCE]
+    found = set(known)
+    others = [pair for pair in pairs if pair not in found]
+    for start in range(0, len(others), AT_ONCE):
+        tried = others[start : start + AT_ONCE]
         graphs = np.repeat(_graph(len(sizes), known)[None], len(tried), axis=0)
         first, second = np.array(tried).T
         each = np.arange(len(tried))
@@ -53,8 +54,8 @@ def affordable(
         cliques = _triangulated(sizes, graphs)
         cells = np.where(cliques, np.asarray(sizes, dtype=np.float64), 1.0).prod(axis=2)
         totals = np.where(cliques.any(axis=2), cells, 0.0).sum(axis=1)
-        found += [p for p, n in zip(tried, totals, strict=True) if p in known or n <= most]  # fmt: skip
-    return found
+        found.update(p for p, n in zip(tried, totals, strict=True) if n <= most)
+    return [pair for pair in pairs if pair in found]
 
 
 def _graph(d: int, pairs: Sequence[Factor]) -> NDArray[np.bool_]:

@@ -17,8 +17,9 @@ __all__ = ["Junction", "places_in"]
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 Columns = tuple[int, ...]
-# A clique of more cells is divided into three blocks of columns: fewer are exponentiated in about the time that three faces need (half and four times as many made no difference on Cardio and Stroke).
-PLAIN = 2_048
+# Cliques are joined while they have at most so many cells together, because each costs some dozens of calls, which take longer than to go through so many cells;
+# larger ones are divided into three blocks of columns. On Cardio a quarter and four times as many made no difference.
+SMALL = 512
 MOST_DIVIDED = 7  # columns of a clique of which every division is tried, 2,187 at most; with more, those alone that leave the columns in their order
 
 
@@ -43,13 +44,13 @@ class Junction:
     @classmethod
     def of(cls, sizes: tuple[int, ...], pairs: Sequence[Factor]) -> "Junction":
         """Return the junction tree of a graph: columns of a pair are in a clique together."""
-        order, parents = _grown(sizes, cliques_of(sizes, pairs))
+        order, parents = _joined(sizes, *_grown(sizes, cliques_of(sizes, pairs)))
         shared = [
             frozenset[int]() if p < 0 else clique & order[p]
             for clique, p in zip(order, parents, strict=True)
         ]
         blocks = [
-            _in_blocks(sizes, clique, both, [s for s, p in zip(shared, parents, strict=True) if p == k])
+            _in_blocks(sizes, clique, both, [both, *(s for s, p in zip(shared, parents, strict=True) if p == k)])
             for k, (clique, both) in enumerate(zip(order, shared, strict=True))
         ]  # fmt: skip
         return cls(sizes, tuple(blocks), tuple(parents))
@@ -93,9 +94,8 @@ class Junction:
                 groups *= self.sizes[c]
                 groups += bins[:, c]
             chosen = drawn(weights, groups, rng)
-            for c in reversed(new[1:]):
-                chosen, bins[:, c] = np.divmod(chosen, self.sizes[c])
-            bins[:, new[0]] = chosen
+            for c in new:
+                bins[:, c] = places_in(self.sizes, new, (c,))[chosen]
         return bins
 
 
@@ -117,6 +117,22 @@ def _grown(
     return order, parents
 
 
+def _joined(
+    sizes: tuple[int, ...], order: list[frozenset[int]], parents: list[int]
+) -> tuple[list[frozenset[int]], list[int]]:
+    """Join small cliques with their parents, or with others of the same parent; all still agree on what they share."""
+    for k in range(len(order) - 1, 0, -1):
+        for p in range(k):
+            is_near = p == parents[k] or parents[p] == parents[k]
+            if is_near and cells_of(sizes, order[p] | order[k]) <= SMALL:
+                order[p] |= order[k]
+                # What stood behind it becomes a child of the clique that it joins.
+                parents = [p if q == k else q - (q > k) for q in parents]
+                del order[k], parents[k]
+                break
+    return order, parents
+
+
 def _in_blocks(
     sizes: tuple[int, ...],
     clique: frozenset[int],
@@ -125,7 +141,7 @@ def _in_blocks(
 ) -> tuple[Columns, ...]:
     """Return the columns of a clique, those of its parent last, in one block, or in three if it is large.
 
-    The columns that a child has in common with it must lie in two of the blocks, so that the child's message is about a face of the box; a clique that cannot be divided so stays whole.
+    What it shares with its parent, and with each child, must lie in two of the blocks, so that messages are about faces of the box; a clique that cannot be divided so stays whole.
 
     Parameters
     ----------
@@ -136,7 +152,7 @@ def _in_blocks(
     common : frozenset of int
         Those that its parent has, too.
     asked : sequence of frozenset of int
-        Those that each of its children has, too.
+        Those that messages are about: of its parent, and of its children.
     """
     new, old = (
         sorted(part, key=lambda c: (sizes[c], c)) for part in (clique - common, common)
@@ -144,7 +160,7 @@ def _in_blocks(
     columns = (*new, *old)
     best: tuple[Columns, ...] = (columns,)
     least: float = math.inf
-    if cells_of(sizes, columns) <= PLAIN:
+    if cells_of(sizes, columns) <= SMALL:
         return best
     divisions: Iterator[Columns]  # the block of each column
     if len(columns) <= MOST_DIVIDED:
@@ -161,8 +177,7 @@ def _in_blocks(
         if any(all(both.intersection(b) for b in blocks) for both in asked):
             continue
         x, y, z = (cells_of(sizes, block) for block in blocks)
-        # The cells of the faces; loops along the last block begin anew for each cell of the first face.
-        if (cost := 2 * x * y + x * z + y * z) < least:
+        if (cost := x * y + x * z + y * z) < least:
             best, least = blocks, cost
     return best
 

@@ -1,14 +1,14 @@
 """From potentials of columns and pairs to the probabilities of all cliques of a junction tree, and back to columns and pairs.
 
 The weight of a clique's cell is the product of its factors' exponentials; cliques tell each other what they know of the columns that they share, up the tree and down again
-(Koller & Friedman, 2009, Section 10.3). The columns of a large clique are divided into three blocks, so that its cells fill a box. Every column and every pair lies in two of the blocks: potentials are
-added up and exponentiated, and messages of children are received, on the three faces of the box, and its inside is the product of them. With an exponential
-for every cell, tables of Cardio at epsilon 10 took 1.4 times as long.
+(Koller & Friedman, 2009, Section 10.3). The columns of a large clique are divided into three blocks, so that its cells fill a box and every column and every pair lies in two of the blocks. Its weights are
+the product of three tables, one for each face of the box, and what the cells add up to on a face is a product of matrices: of a hundred thousand cells none is ever written down before the end.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ Places = NDArray[np.intp]
 Columns = tuple[int, ...]
 # The least logarithm of a cell's weight, beside 0 for the largest: 1e-109. Each of the three faces of a box has a third of it. What is rarer is never drawn, and no message has a zero, by which another one would be divided.
 LEAST = -250.0
-SMALL = 1e-10  # weights are made larger if none is above this
+FAINT = 1e-10  # weights are made larger if none is above this
 
 
 class Messages:
@@ -46,23 +46,17 @@ class Messages:
         self._face = np.repeat(np.arange(len(lengths)), lengths)
         self._least = np.repeat(least, lengths)
         # All faces stand one behind the other, in memory that every sweep writes over.
-        self._flat = np.empty(len(self._face))
-        views = iter(np.split(self._flat, self._starts[1:]))
+        self._weights, self._shares = np.empty((2, len(self._face)))
+        views = zip(np.split(self._weights, self._starts[1:]), np.split(self._shares, self._starts[1:]), strict=True)  # fmt: skip
         self._cliques = [
-            _Clique.of(tree, k, {face: next(views) for face in each})
-            for k, each in enumerate(faces)
+            _clique(tree.sizes, blocks, [next(views) for _ in each])
+            for blocks, each in zip(tree.blocks, faces, strict=True)
         ]
         self._links = [
-            _Link.of(tree, k, self._cliques[tree.parents[k]])
-            for k in range(1, len(faces))
+            _link(tree, k, self._cliques, faces) for k in range(1, len(faces))
         ]
         self._spread = _spreading(tree, faces, factors)
         self._gathered = self._spread.T.tocsr()
-
-    @property
-    def beliefs(self) -> list[Array]:
-        """The probabilities of each clique's cells, until the next sweep."""
-        return [clique.cells for clique in self._cliques]
 
     def sweep(self, theta: Array) -> tuple[Array, float]:
         """Return the probabilities of all factors' cells, one behind the other, and the logarithm of the sum of all weights.
@@ -76,75 +70,79 @@ class Messages:
         peaks = np.maximum.reduceat(logs, self._starts)
         logs -= peaks[self._face]
         np.maximum(logs, self._least, out=logs)
-        np.exp(logs, out=self._flat)
+        np.exp(logs, out=self._weights)
         log_sum = float(peaks.sum())
-        root, *others = self._cliques
         told = []
-        for clique, link in zip(reversed(others), reversed(self._links), strict=True):
-            clique.fill()
-            message, logarithm = link.up(clique.cells)
+        for link in reversed(self._links):
+            message, logarithm = link.up()
             told.append(message)
             log_sum += logarithm
-        root.fill()
-        whole = float(root.cells.sum())
-        np.divide(root.cells, whole, out=root.cells)
+        root, *others = self._cliques
         root.fold()
         # A clique that is divided by what it told and multiplied by what it is told adds up to 1 as its parent does.
+        log_sum += math.log(root.normalise())
         for clique, link in zip(others, self._links, strict=True):
-            link.down(clique.cells, told.pop())
+            link.down(told.pop())
             clique.fold()
-        return self._gathered @ self._flat, log_sum + math.log(whole)
+        return self._gathered @ self._shares, log_sum
+
+    def beliefs(self) -> list[Array]:
+        """Return the probabilities of each clique's cells, after a sweep."""
+        return [clique.cells() for clique in self._cliques]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Clique:
-    """The cells of a clique.
+    """The weights and the probabilities of a clique, on each of its faces.
 
     Parameters
     ----------
-    cells : array of float
-        Weights, then probabilities.
-    faces : dict
-        Those of some of its columns: of all, which are the cells themselves, or of two blocks of three.
-    box : tuple of array, optional
-        The cells and the faces of two blocks, in shapes that can be multiplied.
-    ones : tuple of array
-        As many ones as each block has cells: products with them add cells up in less than half of the time of a sum.
+    weights : tuple of array of float
+        Tables of which the weights of all cells are the product.
+    shares : tuple of array of float
+        What the cells add up to.
     """
 
-    cells: Array
-    faces: dict[Columns, Array]
-    box: tuple[Array, Array, Array, Array] | None
-    ones: tuple[Array, ...]
-
-    @classmethod
-    def of(cls, tree: Junction, k: int, faces: dict[Columns, Array]) -> "_Clique":
-        """Return a clique with room for its cells."""
-        if len(tree.blocks[k]) == 1:
-            (cells,) = faces.values()
-            return cls(cells=cells, faces=faces, box=None, ones=())
-        x, y, z = (cells_of(tree.sizes, block) for block in tree.blocks[k])
-        first, second, third = faces.values()
-        cells = np.empty(x * y * z)
-        box = (cells.reshape(x, y, z), first.reshape(x, y, 1), second.reshape(x, 1, z), third.reshape(y, z))  # fmt: skip
-        ones = (np.ones(x), np.ones((1, y)), np.ones(z))
-        return cls(cells=cells, faces=faces, box=box, ones=ones)
-
-    def fill(self) -> None:
-        """Multiply the faces to cells."""
-        if self.box is not None:
-            cells, first, second, third = self.box
-            np.multiply(second, third, out=cells)
-            cells *= first
+    weights: tuple[Array, ...]
+    shares: tuple[Array, ...]
 
     def fold(self) -> None:
-        """Add the cells up to faces."""
-        if self.box is not None:
-            cells, first, second, third = self.box
-            x, y, z = self.ones
-            np.matmul(cells, z, out=first[:, :, 0])
-            np.matmul(y, cells, out=second)
-            np.matmul(x, cells.reshape(len(x), -1), out=third.reshape(-1))
+        """Add the cells up on all faces."""
+        for face in range(len(self.shares)):
+            self.sums(face)
+
+    def normalise(self) -> float:
+        """Divide weights and shares by the sum of all cells, and return it."""
+        whole = float(self.shares[0].sum())
+        for table in (self.weights[0], *self.shares):
+            np.divide(table, whole, out=table)
+        return whole
+
+    def sums(self, face: int) -> Array:
+        """Return what the cells add up to on a face."""
+        self.shares[face][:] = self.weights[face]
+        return self.shares[face]
+
+    def cells(self) -> Array:
+        """Return the weights of all cells."""
+        return self.weights[0].copy()
+
+
+class _Box(_Clique):
+    """A clique whose columns are divided into three blocks."""
+
+    def sums(self, face: int) -> Array:
+        """Return what the cells add up to on a face."""
+        xy, xz, yz = self.weights
+        first, second = ((xz, yz.T), (xy, yz), (xy.T, xz))[face]
+        sums = np.matmul(first, second, out=self.shares[face])
+        sums *= self.weights[face]
+        return sums
+
+    def cells(self) -> Array:
+        """Return the weights of all cells."""
+        xy, xz, yz = self.weights
+        return (xy[:, :, None] * xz[:, None, :] * yz[None]).ravel()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,53 +153,82 @@ class _Link:
     ----------
     states : int
         Number of states of these columns.
-    ones : array of float
-        As many ones as a state has cells in the clique, which are added up with them.
-    face : array of float
-        A face of the parent that has these columns.
-    places : array of int
-        The state of each of its cells.
-    least : float
-        The least weight on that face.
+    clique, parent : _Clique
+        The two.
+    face, parent_face : int
+        A face of each that has these columns.
+    places, parent_places : array of int
+        The state of each cell of these faces.
     """
 
     states: int
-    ones: Array
-    face: Array
+    clique: _Clique
+    face: int
     places: Places
-    least: float
+    parent: _Clique
+    parent_face: int
+    parent_places: Places
 
-    @classmethod
-    def of(cls, tree: Junction, k: int, parent: _Clique) -> "_Link":
-        """Return the link of a clique to its parent, by the smallest face that has what they share."""
-        common = tree.common(k)
-        able = [columns for columns in parent.faces if set(common) <= set(columns)]
-        columns = min(able, key=lambda c: len(parent.faces[c]))
-        states = cells_of(tree.sizes, common)
-        return cls(
-            states=states,
-            ones=np.ones(cells_of(tree.sizes, tree.cliques[k]) // states),
-            face=parent.faces[columns],
-            places=places_in(tree.sizes, columns, common),
-            least=math.exp(LEAST / len(parent.faces)),
-        )
-
-    def up(self, cells: Array) -> tuple[Array, float]:
+    def up(self) -> tuple[Array, float]:
         """Tell the parent what a clique knows; return the message, and the logarithm by which weights were made larger."""
-        message = self.ones @ cells.reshape(-1, self.states)
+        sums = self.clique.sums(self.face)
+        message: Array = np.asarray(
+            np.bincount(self.places, sums.ravel(), self.states), dtype=np.float64
+        )
         largest = float(message.max())
-        face, logarithm = self.face, math.log(largest)
-        face *= (message / largest)[self.places]
-        if (scale := float(face.max())) < SMALL:
-            face /= scale
+        weights, logarithm = self.parent.weights[self.parent_face], math.log(largest)
+        weights *= (message / largest)[self.parent_places].reshape(weights.shape)
+        if (scale := float(weights.max())) < FAINT:
+            weights /= scale
             logarithm += math.log(scale)
-        np.maximum(face, self.least, out=face)
+        least = math.exp(LEAST / len(self.parent.weights))
+        np.maximum(weights, least, out=weights)
         return message, logarithm
 
-    def down(self, cells: Array, told: Array) -> None:
+    def down(self, told: Array) -> None:
         """Tell a clique what its parent knows, in place of what it told itself."""
-        own = cells.reshape(-1, self.states)
-        own *= np.bincount(self.places, self.face, self.states) / told
+        shares = self.parent.shares[self.parent_face]
+        message = np.bincount(self.parent_places, shares.ravel(), self.states) / told
+        weights = self.clique.weights[self.face]
+        weights *= message[self.places].reshape(weights.shape)
+
+
+def _clique(
+    sizes: Sequence[int], blocks: tuple[Columns, ...], faces: list[tuple[Array, Array]]
+) -> _Clique:
+    """Return a clique whose weights and shares are in given memory."""
+    weights, shares = zip(*faces, strict=True)
+    if len(blocks) == 1:
+        return _Clique(weights, shares)
+    x, y, z = (cells_of(sizes, block) for block in blocks)
+    shapes = [(x, y), (x, z), (y, z)]
+    return _Box(
+        tuple(table.reshape(s) for table, s in zip(weights, shapes, strict=True)),
+        tuple(table.reshape(s) for table, s in zip(shares, shapes, strict=True)),
+    )
+
+
+def _link(
+    tree: Junction, k: int, cliques: list[_Clique], faces: list[list[Columns]]
+) -> _Link:
+    """Return the link of a clique to its parent, by the smallest faces that have what they share."""
+    common, parent = tree.common(k), tree.parents[k]
+    own, above = (_face_of(tree.sizes, faces[c], common) for c in (k, parent))
+    return _Link(
+        states=cells_of(tree.sizes, common),
+        clique=cliques[k],
+        face=own,
+        places=places_in(tree.sizes, faces[k][own], common),
+        parent=cliques[parent],
+        parent_face=above,
+        parent_places=places_in(tree.sizes, faces[parent][above], common),
+    )
+
+
+def _face_of(sizes: Sequence[int], faces: list[Columns], columns: Columns) -> int:
+    """Return the smallest of a clique's faces that has some columns."""
+    able = [k for k, face in enumerate(faces) if set(columns) <= set(face)]
+    return min(able, key=lambda k: cells_of(sizes, faces[k]))
 
 
 def _faces(blocks: tuple[Columns, ...]) -> list[Columns]:
@@ -213,26 +240,25 @@ def _faces(blocks: tuple[Columns, ...]) -> list[Columns]:
 
 
 def _spreading(
-    tree: Junction, faces: Sequence[Sequence[Columns]], factors: Sequence[Factor]
+    tree: Junction, faces: list[list[Columns]], factors: Sequence[Factor]
 ) -> csr_array:
     """Return the matrix of zeros and ones that adds the potentials of all factors up on the cells of all faces.
 
     Transposed, it adds cells up to marginals. Sums along the axes of small arrays took most of a fit.
     """
-    guests: dict[tuple[int, Columns], list[Places]] = {
-        (k, face): [] for k, each in enumerate(faces) for face in each
-    }
+    guests: list[list[list[Places]]] = [[[] for _ in each] for each in faces]
     width = 0
     for factor in factors:
         at = tree.home(factor)
-        able = [face for face in faces[at] if set(factor) <= set(face)]
-        face = min(able, key=lambda f: cells_of(tree.sizes, f))
-        guests[at, face].append(width + places_in(tree.sizes, face, factor))
+        face = _face_of(tree.sizes, faces[at], factor)
+        places = places_in(tree.sizes, faces[at][face], factor)
+        guests[at][face].append(width + places)
         width += cells_of(tree.sizes, factor)
     # Every cell of a face has one entry for each factor that is at home there.
-    sizes = [cells_of(tree.sizes, face) for _, face in guests]
-    entries = np.repeat([len(places) for places in guests.values()], sizes)
-    columns = [np.stack(places, axis=1).ravel() for places in guests.values() if places]
+    sizes = [cells_of(tree.sizes, face) for each in faces for face in each]
+    at_home = list(chain.from_iterable(guests))
+    entries = np.repeat([len(places) for places in at_home], sizes)
+    columns = [np.stack(places, axis=1).ravel() for places in at_home if places]
     ends = np.concatenate([[0], np.cumsum(entries)])
     ones, shape = np.ones(ends[-1]), (len(entries), width)
     return csr_array((ones, np.concatenate(columns), ends), shape=shape)

@@ -113,7 +113,7 @@ def fitted(
             break
         steps.learn(moved - theta, flatter - slope)
         theta, value, slope = moved, lower, flatter
-    return goal.parted(theta), messages.beliefs
+    return goal.parted(theta), messages.beliefs()
 
 
 class _Steps:
