@@ -34,7 +34,7 @@ class Junction:
     blocks : tuple of tuple of tuple of int
         Columns of each clique, in three blocks where it is large, or else in one; those that its parent has, too, come last.
     parents : tuple of int
-        The parent of each clique, which stands before it; -1 for the first.
+        The parent of each clique, which stands before it; -1 for one that shares nothing with those before it.
     """
 
     sizes: tuple[int, ...]
@@ -66,8 +66,8 @@ class Junction:
         return min(homes, key=lambda k: cells_of(self.sizes, self.cliques[k]))
 
     def common(self, k: int) -> Columns:
-        """Return the columns that a clique has in common with its parent; the first one has none."""
-        other = () if k == 0 else self.cliques[self.parents[k]]
+        """Return the columns that a clique has in common with its parent."""
+        other = () if self.parents[k] < 0 else self.cliques[self.parents[k]]
         return tuple(c for c in self.cliques[k] if c in other)
 
     def marginal(self, beliefs: Sequence[Array], factor: Factor) -> Array:
@@ -102,18 +102,18 @@ class Junction:
 def _grown(
     sizes: tuple[int, ...], cliques: list[frozenset[int]]
 ) -> tuple[list[frozenset[int]], list[int]]:
-    """Return cliques in order, and their parents: a tree of greatest overlap, grown from the first one, is a junction tree."""
+    """Return cliques in order, and their parents: a tree of greatest overlap, grown from the first one, is a junction tree. What has nothing in common is left apart."""
     first, *rest = cliques
     order, parents = [first], [-1]
     while rest:
         # Of several parents the smallest is taken: all of its cells may be gone through for each child.
-        *_, at, parent = max(
+        overlap, _, at, parent = max(
             (len(clique & other), -cells_of(sizes, other), -k, -p)
             for k, clique in enumerate(rest)
             for p, other in enumerate(order)
         )
         order.append(rest.pop(-at))
-        parents.append(-parent)
+        parents.append(-parent if overlap else -1)
     return order, parents
 
 

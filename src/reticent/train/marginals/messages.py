@@ -8,6 +8,7 @@ the product of three tables, one for each face of the box, and what the cells ad
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
@@ -53,7 +54,8 @@ class Messages:
             for blocks, each in zip(tree.blocks, faces, strict=True)
         ]
         self._links = [
-            _link(tree, k, self._cliques, faces) for k in range(1, len(faces))
+            None if parent < 0 else _link(tree, k, self._cliques, faces)
+            for k, parent in enumerate(tree.parents)
         ]
         self._spread = _spreading(tree, faces, factors)
         self._gathered = self._spread.T.tocsr()
@@ -74,16 +76,17 @@ class Messages:
         log_sum = float(peaks.sum())
         told = []
         for link in reversed(self._links):
-            message, logarithm = link.up()
-            told.append(message)
-            log_sum += logarithm
-        root, *others = self._cliques
-        root.fold()
-        # A clique that is divided by what it told and multiplied by what it is told adds up to 1 as its parent does.
-        log_sum += math.log(root.normalise())
-        for clique, link in zip(others, self._links, strict=True):
-            link.down(told.pop())
+            if link is not None:
+                message, logarithm = link.up()
+                told.append(message)
+                log_sum += logarithm
+        for clique, link in zip(self._cliques, self._links, strict=True):
+            if link is not None:
+                # A clique that is divided by what it told and multiplied by what it is told adds up to 1 as its parent does.
+                link.down(told.pop())
             clique.fold()
+            if link is None:
+                log_sum += math.log(clique.normalise())
         return self._gathered @ self._shares, log_sum
 
     def beliefs(self) -> list[Array]:
@@ -171,26 +174,32 @@ class _Link:
 
     def up(self) -> tuple[Array, float]:
         """Tell the parent what a clique knows; return the message, and the logarithm by which weights were made larger."""
-        sums = self.clique.sums(self.face)
-        message: Array = np.asarray(
-            np.bincount(self.places, sums.ravel(), self.states), dtype=np.float64
-        )
+        sums = self.clique.sums(self.face).reshape(-1)
+        message: Array = np.asarray(np.bincount(self.places, sums, self.states))
         largest = float(message.max())
-        weights, logarithm = self.parent.weights[self.parent_face], math.log(largest)
-        weights *= (message / largest)[self.parent_places].reshape(weights.shape)
+        weights, logarithm = self._parent_weights, math.log(largest)
+        weights *= (message / largest)[self.parent_places]
         if (scale := float(weights.max())) < FAINT:
             weights /= scale
             logarithm += math.log(scale)
-        least = math.exp(LEAST / len(self.parent.weights))
-        np.maximum(weights, least, out=weights)
+        np.maximum(weights, self._least, out=weights)
         return message, logarithm
 
     def down(self, told: Array) -> None:
         """Tell a clique what its parent knows, in place of what it told itself."""
-        shares = self.parent.shares[self.parent_face]
-        message = np.bincount(self.parent_places, shares.ravel(), self.states) / told
-        weights = self.clique.weights[self.face]
-        weights *= message[self.places].reshape(weights.shape)
+        shares = self.parent.shares[self.parent_face].reshape(-1)
+        message = np.bincount(self.parent_places, shares, self.states) / told
+        weights = self.clique.weights[self.face].reshape(-1)
+        weights *= message[self.places]
+
+    @cached_property
+    def _parent_weights(self) -> Array:
+        return self.parent.weights[self.parent_face].reshape(-1)
+
+    @cached_property
+    def _least(self) -> float:
+        """The least weight on a face of the parent."""
+        return math.exp(LEAST / len(self.parent.weights))
 
 
 def _clique(
