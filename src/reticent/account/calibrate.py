@@ -146,7 +146,7 @@ def _closed(
         edge = 0.02 * bracket.width  # keeps a bad estimate of the root off the ends
         middle = min(max(middle, bracket.low + edge), bracket.high - edge)
         before, bracket = bracket.width, _parted(excess, bracket, middle)
-        if bracket.width > before / 2:
+        if bracket.width > max(width, before / 2):
             middle = (bracket.low + bracket.high) / 2
             bracket = _parted(excess, bracket, middle)
     return bracket
