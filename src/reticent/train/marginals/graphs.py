@@ -14,7 +14,7 @@ AT_ONCE = 256  # graphs that are triangulated at the same time: some megabytes f
 
 def cells_of(sizes: Sequence[int], columns: Iterable[int]) -> int:
     """Return the number of cells that some columns have together."""
-    return math.prod(sizes[c] for c in columns)
+    return math.prod([sizes[c] for c in columns])
 
 
 def cliques_of(sizes: tuple[int, ...], pairs: Sequence[Factor]) -> list[frozenset[int]]:

@@ -103,12 +103,13 @@ def _grown(
     sizes: tuple[int, ...], cliques: list[frozenset[int]]
 ) -> tuple[list[frozenset[int]], list[int]]:
     """Return cliques in order, and their parents: a tree of greatest overlap, grown from the first one, is a junction tree. What has nothing in common is left apart."""
+    cells = {clique: cells_of(sizes, clique) for clique in cliques}
     first, *rest = cliques
     order, parents = [first], [-1]
     while rest:
         # Of several parents the smallest is taken: all of its cells may be gone through for each child.
         overlap, _, at, parent = max(
-            (len(clique & other), -cells_of(sizes, other), -k, -p)
+            (len(clique & other), -cells[other], -k, -p)
             for k, clique in enumerate(rest)
             for p, other in enumerate(order)
         )
@@ -185,8 +186,9 @@ def _in_blocks(
 def places_in(sizes: Sequence[int], clique: Columns, columns: Columns) -> Places:
     """Return, for every cell of a clique, its place in the table of some of its columns."""
     shape = [sizes[c] for c in clique]
-    place = np.zeros([1] * len(clique), dtype=np.intp)
-    for c in columns:
+    place, step = np.zeros(shape, dtype=np.intp), 1
+    for c in reversed(columns):
         along = [-1 if other == c else 1 for other in clique]
-        place = place * sizes[c] + np.arange(sizes[c]).reshape(along)
-    return np.broadcast_to(place, shape).ravel()
+        place += step * np.arange(sizes[c]).reshape(along)
+        step *= sizes[c]
+    return place.reshape(-1)

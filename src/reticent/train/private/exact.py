@@ -75,10 +75,9 @@ def choice_by_weight(deficits: Whole, n: int, rng: np.random.Generator) -> int:
     batch = min(max(16, len(deficits)), 2**16)
     while True:
         proposed = rng.integers(0, len(deficits), size=batch)
-        deficit = deficits[proposed]
-        accepted = (exp_successes(batch, rng) >= deficit // n) & bernoulli_exp(
-            deficit % n, n, rng
-        )
-        if accepted.any():
-            return int(proposed[np.argmax(accepted)])
+        # Accepted with probability e^(-floor(deficit / n)), and of those with that of what is left.
+        reached = proposed[exp_successes(batch, rng) >= deficits[proposed] // n]
+        accepted = reached[bernoulli_exp(deficits[reached] % n, n, rng)]
+        if len(accepted):
+            return int(accepted[0])
         batch = min(2 * batch, 2**16)
