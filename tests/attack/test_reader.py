@@ -424,7 +424,8 @@ def test_counts_say_what_is_in_the_file(seed):
         arrays=(
             NamedArray(path="f:first", values=rows[:40, 0].copy()),
             NamedArray(path="f:weights", values=np.zeros((7, 2))),
-            NamedArray(path="f:numbers[3]", values=np.arange(N)),
+            NamedArray(path="f:numbers[3]", values=rng.permutation(N)),
+            NamedArray(path="f:counter", values=np.arange(N)),
         ),
         texts=(NamedTexts(path="f:towns", values=towns.values[:30]),),
         unread=(Unread(path="f:x{smith}", why="it is damaged"),),

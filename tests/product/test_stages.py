@@ -55,17 +55,26 @@ def test_pipelines_inside_column_transformers_are_followed():
 
 
 @pytest.mark.parametrize(
-    "wrap",
+    ("wrap", "shown"),
     [
-        lambda model: CalibratedClassifierCV(model, cv=2),
-        lambda model: GridSearchCV(model, {"logisticregression__C": [1.0]}, cv=2),
+        # What is calibrated are the scores before: an isotonic curve keeps such numbers of single people.
+        (lambda model: CalibratedClassifierCV(model, cv=2), {"scores", "standardscaler"}),
+        (lambda model: GridSearchCV(model, {"logisticregression__C": [1.0]}, cv=2), {"standardscaler"}),
     ],
     ids=["calibrated", "searched"],
-)
-def test_wrapped_pipelines_are_followed(wrap):
+)  # fmt: skip
+def test_wrapped_pipelines_are_followed(wrap, shown):
     model = wrap(make_pipeline(StandardScaler(), LogisticRegression()))
     model.fit(FRAME[["a", "b"]], Y)
-    assert set(names(model, FRAME[["a", "b"]])) == {"standardscaler"}
+    assert set(names(model, FRAME[["a", "b"]])) == shown
+
+
+def test_the_recipe_beside_fitted_models_is_not_followed():
+    columns = make_column_transformer((StandardScaler(), ["a", "b"]))
+    model = make_pipeline(columns, LogisticRegression())
+    stages = estimator_stages(CalibratedClassifierCV(model, cv=2).fit(FRAME, Y), FRAME)
+    assert "scores" in {stage.name for stage in stages.stages}
+    assert not stages.unseen
 
 
 def test_categories_of_histograms_are_prepared():

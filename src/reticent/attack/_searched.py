@@ -24,6 +24,10 @@ class Cell:
         The category of each record, from 0.
     found : array of bool, shape (n,)
         Which records count as found at this place.
+    rows : int
+        For whole rows, how many different ones stand at this place.
+    coincidence : float
+        For whole rows, the largest chance that a row of nobody in question equals one of the records.
     """
 
     kind: str
@@ -31,6 +35,8 @@ class Cell:
     stage: str
     categories: NDArray[np.uint8]
     found: NDArray[np.bool_]
+    rows: int = 0
+    coincidence: float = 1.0
 
     def take(self, rows: NDArray[np.int64]) -> "Cell":
         """Return the same for only some of the records."""

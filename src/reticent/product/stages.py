@@ -123,7 +123,7 @@ def _outputs(estimator: Any, inputs: Any, name: str) -> Iterator[_Output]:
     if isinstance(estimator, Pipeline):
         yield from _pipeline(estimator, inputs, name)
     elif isinstance(estimator, ColumnTransformer):
-        for step, transformer, columns in estimator.transformers_:
+        for step, transformer, columns in getattr(estimator, "transformers_", ()):
             if isinstance(transformer, Pipeline) and len(transformer.steps) > 1:
                 part = _columns(inputs, columns)
                 if part is None:
@@ -137,8 +137,22 @@ def _outputs(estimator: Any, inputs: Any, name: str) -> Iterator[_Output]:
         prepared = getattr(estimator, "_preprocessor", None)
         if prepared is not None:
             yield from _pipeline(Pipeline([("prepared", prepared)]), inputs, name)
+        if type(estimator).__name__ == "_CalibratedClassifier":
+            yield f"{name}scores", _scores(estimator.estimator, inputs)
         for child in _inside(estimator):
             yield from _outputs(child, inputs, name)
+
+
+def _scores(estimator: Any, inputs: Any) -> NDArray[np.float64] | None:
+    """Return what an estimator answers before its answers are calibrated: an isotonic curve keeps such numbers of single people."""
+    for method in ("decision_function", "predict_proba"):
+        if hasattr(estimator, method):
+            try:
+                scores = np.asarray(getattr(estimator, method)(inputs), dtype=float)
+            except Exception:
+                return None  # as of any other step that cannot be followed
+            return scores.reshape(len(scores), -1)
+    return None
 
 
 def _pipeline(pipeline: Pipeline, inputs: Any, name: str) -> Iterator[_Output]:
@@ -163,7 +177,11 @@ def _pipeline(pipeline: Pipeline, inputs: Any, name: str) -> Iterator[_Output]:
 
 def _inside(estimator: Any) -> Iterator[Any]:
     """Yield the estimators inside another that may prepare records, and not the thousand trees of a forest."""
-    for attribute in _INSIDE:
+    fitted = [
+        name for name in _INSIDE if name.endswith("_") and hasattr(estimator, name)
+    ]
+    # Beside fitted ones, those without an underscore are the recipe that they were made by.
+    for attribute in fitted or _INSIDE:
         kept = getattr(estimator, attribute, None)
         children = kept if isinstance(kept, list | tuple) else [kept]
         for child in children[:MOST_STAGES]:

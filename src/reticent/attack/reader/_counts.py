@@ -14,7 +14,7 @@ __all__ = ["FileCounts", "FoundAt", "count_file"]
 
 # A place where non-members are found nearly as often as members shows coincidences of the table and not the product: zeros among weights
 # are zeros among records. Rare towns of members, of which strangers live in half, are beyond doubt not that.
-COINCIDENCE = 0.8
+COINCIDENCE = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,11 +146,11 @@ def count_file(
         members=int(tags.sum()),
         nonmembers=int((~tags).sum()),
         rows=best("rows"),
-        values=best("values", "texts", "tokens"),
+        values=best("values", "texts", "tokens", "positions"),
         trees=best("trees", "midpoints"),
         rare_values=_rare_values(file, cells),
         smallest_group=searched.smallest_group,
-        long_axes=contents.with_axis(int(tags.sum())),
+        long_axes=_lists_of_members(file, tags),
         parameters=contents.parameters,
         size=contents.size,
         unread=(
@@ -159,6 +159,13 @@ def count_file(
             *(f"{place}: its trees fit no form of the records" for place in unplaced),
         ),
     )
+
+
+def _lists_of_members(file: OpenedFile, tags: NDArray[np.bool_]) -> tuple[str, ...]:
+    """Return the places of arrays with an entry for each member, or for each of their people; one for each column of the records is something else."""
+    lengths = {int(tags.sum()), len(np.unique(file.people[tags]))}
+    lengths -= {stage.matrix.shape[1] for stage in file.stages}
+    return file.contents.with_axis(*lengths)
 
 
 def _rare_values(file: OpenedFile, cells: Iterable[Cell]) -> int:

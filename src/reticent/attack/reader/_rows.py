@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
+from scipy.spatial import cKDTree
+from scipy.stats import beta
 from sklearn.metrics import pairwise_distances_argmin_min
 
 from reticent.attack._searched import Cell
@@ -45,6 +47,17 @@ BINS = 12  # of the distance to the nearest row
 # Standard deviations from the centre; nothing that is like a record lies there.
 FARTHEST = 1e6
 ALIKE = 3.0  # factor by which the spread of an array's columns may differ from the records' if its rows are like records
+LABELLED = 2_048  # numbers in a line by which the columns of its rows are recognised
+LEAST_LABELLED = 0.5  # of them that stand in a column of the records, if it is rows
+FOREIGN = 8  # columns of others that may stand between those of the records
+STARTS = 3  # places that are tried for the beginning of a row
+LEAST_ALIGNED = 20  # rows from which the shape of a column's distribution is recognised
+LEAST_SHAPES = 3  # columns of a like shape; fewer are found among any numbers
+# By how much the tenths of two columns of one law may differ, in parts of the distance from the first to the last: so many over the root of the rows, and so many at most.
+LIKE_SHAPE = (3.0, 0.4)
+MOST_ALIGNED = 20_000  # records on which the scale is fitted
+ROUNDS = 8  # of fitting the scale; it stays as it is after five
+ROOM = 1.2  # for what is left of the scale's error
 MOST_BESIDE = 3  # columns that an object keeps beside its rows
 # What trees say of each node. It is no record, and a forest has thousands of such arrays; single values are looked for in them all the same.
 NODE_FIELDS = (
@@ -66,14 +79,17 @@ class _Match:
     record_columns: tuple[int, ...]
 
 
-def row_cells(file: OpenedFile) -> tuple[list[Cell], frozenset[str]]:
-    """Return one cell for every place and stage at which rows are found, and the places that hold nothing but rows.
+@dataclass(frozen=True, kw_only=True)
+class _Recognised:
+    """An array's matching columns in the records' scale, and within what two numbers of each are one."""
 
-    Parameters
-    ----------
-    file : OpenedFile
-        The file laid beside the records.
-    """
+    match: _Match
+    rows: NDArray[np.float64]
+    tolerance: NDArray[np.float64]
+
+
+def row_cells(file: OpenedFile) -> tuple[list[Cell], frozenset[str]]:
+    """Return one cell for every place and stage at which rows are found, and the places that hold nothing but rows."""
     places: defaultdict[str, list[NamedArray]] = defaultdict(list)
     beside: defaultdict[tuple[str, int], list[NamedArray]] = defaultdict(list)
     in_trees = {
@@ -84,6 +100,13 @@ def row_cells(file: OpenedFile) -> tuple[list[Cell], frozenset[str]]:
             places[array.place].append(array)
             if array.values.ndim == 1 and array.values.dtype.kind in "biuf":
                 beside[_owner(array), array.values.size].append(array)
+    for (owner, size), columns_of_owner in beside.items():
+        if size >= LEAST_ROWS and 2 <= len(columns_of_owner) <= MOST_COLUMNS:
+            stacked = np.column_stack([a.values for a in columns_of_owner])
+            together = NamedArray(path=f"{owner}.*", values=stacked)
+            places[together.place].append(together)
+    places.update({place: _stacked(arrays) for place, arrays in places.items()})
+    words = _coded_words(file)
     stages = [
         (stage.name, Columns(_with_target(stage.matrix, file.target), file.people))
         for stage in file.stages
@@ -92,7 +115,7 @@ def row_cells(file: OpenedFile) -> tuple[list[Cell], frozenset[str]]:
     copies: set[str] = set()
     for place, arrays in places.items():
         for name, columns in stages:
-            found = _found(arrays[:MOST_PARTS], beside, columns)
+            found = _found(arrays[:MOST_PARTS], beside, words, columns)
             if found is not None:
                 categories = np.digitize(found.copies, COPIES).astype(np.uint8)
                 cells.append(
@@ -102,6 +125,8 @@ def row_cells(file: OpenedFile) -> tuple[list[Cell], frozenset[str]]:
                         stage=name,
                         categories=categories,
                         found=categories > 0,
+                        rows=found.rows,
+                        coincidence=found.coincidence,
                     )
                 )
                 copies |= {place} if found.share > LEAST_CONTAINED else set()
@@ -109,6 +134,34 @@ def row_cells(file: OpenedFile) -> tuple[list[Cell], frozenset[str]]:
             near = (_near(place, arrays, name, columns) for name, columns in stages)
             cells += [cell for cell in near if cell is not None]
     return cells, frozenset(copies)
+
+
+def _stacked(arrays: list[NamedArray]) -> list[NamedArray]:
+    """Return the arrays of one place, with short lists of one length below each other: a list for each person is a table."""
+    lists = [a for a in arrays if a.values.ndim == 1 and a.values.dtype.kind in "biuf"]
+    width = lists[0].values.size if lists else 0
+    alike = [a for a in lists if a.values.size == width]
+    if not (1 < width <= MOST_COLUMNS and len(alike) >= LEAST_ROWS):
+        return arrays
+    together = np.array([a.values for a in alike], dtype=np.float64)
+    rest = [a for a in arrays if a.values.size != width]
+    return [NamedArray(path=arrays[0].path, values=together), *rest]
+
+
+def _coded_words(file: OpenedFile) -> dict[str, list[NDArray[np.float64]]]:
+    """Return the columns of words beside tables that were written as text, by the path of the table, as the codes that records have."""
+    coded: defaultdict[str, list[NDArray[np.float64]]] = defaultdict(list)
+    for texts in file.contents.texts:
+        table, mark, _ = texts.path.rpartition(".column[")
+        if not mark or not file.words:
+            continue
+        known = set(texts.values)
+        likest = max(
+            file.words, key=lambda words: len(known.intersection(words.values))
+        )
+        code = {value: float(k) for k, value in enumerate(likest.values)}
+        coded[table].append(np.array([code.get(v, np.nan) for v in texts.values]))
+    return coded
 
 
 def _with_target(
@@ -121,68 +174,141 @@ def _with_target(
 
 @dataclass(frozen=True, kw_only=True)
 class _Found:
-    """How many copies of each record there are, and which share of an array's rows are records."""
+    """What of the records is found at one place.
+
+    ``copies`` counts them for each record, ``share`` says which part of the place's rows are records, ``rows`` how many different rows there
+    are, and ``coincidence`` bounds the chance that a stranger's row equals one of the records.
+    """
 
     copies: NDArray[np.float64]
     share: float
+    rows: int
+    coincidence: float
 
 
 def _found(
     arrays: Sequence[NamedArray],
     beside: Mapping[tuple[str, int], Sequence[NamedArray]],
+    words: Mapping[str, Sequence[NDArray[np.float64]]],
     columns: Columns,
 ) -> _Found | None:
     """Return how often each record stands in arrays of one place; None if in none of them."""
-    by_match: defaultdict[tuple[_Match, float], list[NDArray[np.float64]]] = (
+    parts: defaultdict[tuple[_Match, tuple[float, ...]], list[NDArray[np.float64]]] = (
         defaultdict(list)
     )
     for array in arrays:
-        for matrix in _matrices(array, columns.width):
+        best, most = None, 0.0
+        for matrix in _matrices(array, columns, words.get(array.path, ())):
             same = (
                 beside.get((_owner(array), len(matrix)), ())
                 if array.values.ndim > 1
                 else ()
             )
-            whole = _with_targets(matrix, same)
-            recognised = _recognised(whole, columns)
+            recognised = _recognised(_with_targets(matrix, same), columns)
             if recognised is None:
                 continue
-            match, rescaled = recognised
-            precision = max(coarseness(rescaled), SINGLE)
-            by_match[match, precision].append(rescaled)
-            break
-    if not by_match:
-        return None
-    copies, share = np.zeros(len(columns.matrix)), 0.0
-    for (match, precision), parts in by_match.items():
-        tolerance = columns.tolerance(precision, rows=True)
-        chosen = list(match.record_columns)
-        counted, known = _copies(
-            np.asfortranarray(np.concatenate(parts)),
-            columns.matrix[:, chosen],
-            tolerance[chosen],
+            share = _copies_of(recognised, columns, sample=True).share
+            if share > most:
+                best, most = recognised, share
+            if most > LEAST_CONTAINED:
+                break
+        if best is not None:
+            parts[best.match, tuple(best.tolerance)].append(best.rows)
+    found: _Found | None = None
+    for (match, tolerance), rows in parts.items():
+        together = _Recognised(
+            match=match,
+            rows=np.asfortranarray(np.concatenate(rows)),
+            tolerance=np.array(tolerance),
         )
-        copies, share = copies + counted, max(share, known)
-    return _Found(copies=copies, share=share) if copies.any() else None
+        counted = _copies_of(together, columns)
+        found = counted if found is None else _both(found, counted)
+    return found if found is not None and found.copies.any() else None
 
 
-def _matrices(array: NamedArray, width: int) -> Iterator[NDArray[np.float64]]:
+def _both(one: _Found, other: _Found) -> _Found:
+    return _Found(
+        copies=one.copies + other.copies,
+        share=max(one.share, other.share),
+        rows=one.rows + other.rows,
+        coincidence=max(one.coincidence, other.coincidence),
+    )
+
+
+def _matrices(
+    array: NamedArray, columns: Columns, words: Sequence[NDArray[np.float64]]
+) -> Iterator[NDArray[np.float64]]:
     """Yield an array as matrices that may have one row per record, the likelier first."""
-    values = array.values
-    if values.dtype.kind not in "biuf" or values.size < LEAST_ROWS * 2:
+    values, width = array.values, columns.width
+    if values.dtype.kind not in "biuf":
+        return
+    if words and values.ndim == 2:
+        yield np.column_stack([values.astype(np.float64), *words])
+    if values.size and values.ndim and values.shape[-1] in (width - 1, width):
+        yield values.reshape(-1, values.shape[-1]).astype(np.float64)
+    if values.size < LEAST_ROWS * 2:
         return
     if values.ndim > 1:
         last = values.reshape(-1, values.shape[-1])
-        if len(last) >= LEAST_ROWS and last.shape[1] > 1:
+        if len(last) >= LEAST_ROWS and last.shape[1] not in (1, width - 1, width):
             yield last.astype(np.float64)
         if values.ndim == 2 and values.shape[1] >= LEAST_ROWS and len(values) > 1:
             yield values.T.astype(np.float64)
         return
-    for columns in (width - 1, width):  # without the target, and with it
-        rows, rest = divmod(values.size, max(columns, 1))
-        if columns > 1 and not rest and rows >= LEAST_ROWS:
-            yield values.reshape(rows, columns).astype(np.float64)
-            yield values.reshape(columns, rows).T.astype(np.float64)
+    flat = values.astype(np.float64)
+    labels = _labels(flat[:LABELLED], columns)
+    if labels is None:
+        return
+    yield from _by_period(flat, labels)
+    for count in range(2, width + 1):
+        rows, rest = divmod(values.size, count)
+        if not rest and rows >= LEAST_ROWS:
+            yield flat.reshape(count, rows).T
+
+
+def _labels(
+    values: NDArray[np.float64], columns: Columns
+) -> NDArray[np.float64] | None:
+    """Return by how much each value speaks for each column, shape (n, width); None if hardly any value stands in a column.
+
+    A value in a column that contains nearly all of these values says nothing about where a row begins.
+    """
+    if columns.width > MOST_COLUMNS:
+        return None
+    tolerance = columns.tolerance(max(coarseness(values), SINGLE), rows=True)
+    inside = np.column_stack(
+        [contained(values, columns.values(j), tolerance[j]) for j in range(columns.width)]
+    )  # fmt: skip
+    if inside.any(axis=1).mean() < LEAST_LABELLED:
+        return None
+    return np.asarray(inside * (1.05 - inside.mean(axis=0)))
+
+
+def _by_period(
+    flat: NDArray[np.float64], labels: NDArray[np.float64]
+) -> Iterator[NDArray[np.float64]]:
+    """Yield numbers that stand one after the other as rows of the length after which their columns repeat."""
+    n, width = labels.shape
+    periods = range(2, min(width + FOREIGN, n // LEAST_ROWS) + 1)
+    if not periods:
+        return
+    alike = {
+        p: float(np.minimum(labels[p:], labels[:-p]).max(axis=1).mean())
+        for p in periods
+    }
+    most = max(alike.values())
+    period = next(p for p in periods if alike[p] >= LEAST_CONTAINED * most)
+    # Which column each place of the period holds tells where a row begins: there it falls back to an early one.
+    means = np.array([labels[at::period].mean(axis=0) for at in range(period)])
+    order = means.argmax(axis=1)
+
+    def falls(start: int) -> int:
+        return int((np.diff(np.roll(order, -start)) < 0).sum())
+
+    for start in sorted(range(period), key=falls)[:STARTS]:
+        rows = (len(flat) - start) // period
+        if rows >= LEAST_ROWS:
+            yield flat[start : start + rows * period].reshape(rows, period)
 
 
 def _owner(array: NamedArray) -> str:
@@ -198,10 +324,11 @@ def _with_targets(
     return np.column_stack([matrix, *columns]) if columns else matrix
 
 
-def _recognised(
-    matrix: NDArray[np.float64], columns: Columns
-) -> tuple[_Match, NDArray[np.float64]] | None:
-    """Return which columns hold which, and the array's matching columns in the records' scale; None if fewer than two match."""
+def _recognised(matrix: NDArray[np.float64], columns: Columns) -> _Recognised | None:
+    """Return which columns hold which, in the records' scale; None if fewer than two do.
+
+    Of several ways to read the array, the one by which most of its rows are records is taken.
+    """
     a_width, width = matrix.shape[1], columns.width
     if width > MOST_COLUMNS and a_width < width - 1:
         return None
@@ -223,15 +350,71 @@ def _recognised(
         inside = contained(values, columns.values(j), tolerance[j])
         return float(inside.mean()) > LEAST_CONTAINED
 
-    same = [j for j in range(min(a_width, width)) if holds(j, j)]
-    in_order = a_width >= width - 1 and len(same) >= width - 1
-    if in_order or max(a_width, width) > MOST_COLUMNS:
-        match = _Match(array_columns=tuple(same), record_columns=tuple(same))
-    else:
-        match = _assigned(sample, columns, holds)
-    if len(match.array_columns) < 2:
-        return _scaled(matrix, columns)
-    return match, matrix[:, list(match.array_columns)]
+    same = tuple(j for j in range(min(a_width, width)) if holds(j, j))
+    matches = [_Match(array_columns=same, record_columns=same)]
+    if max(a_width, width) <= MOST_COLUMNS and len(same) < width:
+        matches.append(_assigned(sample, columns, holds))
+    best, most = None, 0.0
+    for match in matches:
+        if len(match.array_columns) < 2:
+            continue
+        whole = _Recognised(
+            match=match,
+            rows=matrix[:, list(match.array_columns)],
+            tolerance=tolerance[list(match.record_columns)],
+        )
+        pruned, share = _pruned(whole, columns)
+        if share > most:
+            best, most = pruned, share
+    return (
+        best
+        or _scaled(matrix, columns)
+        or _in_place(matrix, columns, tolerance)
+        or _aligned(matrix, sample, columns)
+    )
+
+
+def _in_place(
+    matrix: NDArray[np.float64], columns: Columns, tolerance: NDArray[np.float64]
+) -> _Recognised | None:
+    """Return an array with the columns of the records, in their order, if a few of its rows are records and the others are not."""
+    width = matrix.shape[1]
+    if width < LEAST_SHAPES or not columns.width - 1 <= width <= columns.width:
+        return None
+    own = tuple(range(width))
+    whole = _Recognised(
+        match=_Match(array_columns=own, record_columns=own),
+        rows=matrix,
+        tolerance=tolerance[:width],
+    )
+    return whole if _copies_of(whole, columns).copies.any() else None
+
+
+def _pruned(recognised: _Recognised, columns: Columns) -> tuple[_Recognised, float]:
+    """Leave out columns that were matched by coincidence: those without which many more rows are records."""
+    share = _copies_of(recognised, columns, sample=True).share
+    while share < LEAST_CONTAINED / 2 and 2 < len(recognised.match.array_columns) <= MOST_COLUMNS:  # fmt: skip
+        fewer = [
+            _without(recognised, k) for k in range(len(recognised.match.array_columns))
+        ]
+        shares = [_copies_of(less, columns, sample=True).share for less in fewer]
+        k = int(np.argmax(shares))
+        if shares[k] <= share and shares[k] > 0:
+            break
+        recognised, share = fewer[k], shares[k]
+    return recognised, share
+
+
+def _without(recognised: _Recognised, k: int) -> _Recognised:
+    match = recognised.match
+    return _Recognised(
+        match=_Match(
+            array_columns=match.array_columns[:k] + match.array_columns[k + 1 :],
+            record_columns=match.record_columns[:k] + match.record_columns[k + 1 :],
+        ),
+        rows=np.delete(recognised.rows, k, axis=1),
+        tolerance=np.delete(recognised.tolerance, k),
+    )
 
 
 def _assigned(
@@ -254,9 +437,7 @@ def _assigned(
     )
 
 
-def _scaled(
-    matrix: NDArray[np.float64], columns: Columns
-) -> tuple[_Match, NDArray[np.float64]] | None:
+def _scaled(matrix: NDArray[np.float64], columns: Columns) -> _Recognised | None:
     """Return columns in their own order that are scaled and shifted copies of records, scaled back.
 
     The smallest and the largest value of an array belong to two of the smallest and largest candidates. Each pair of candidates
@@ -277,8 +458,13 @@ def _scaled(
     if len(pairs) < 2:
         return None
     chosen = tuple(j for j, _ in pairs)
-    match = _Match(array_columns=chosen, record_columns=chosen)
-    return match, np.column_stack([scaled for _, scaled in pairs])
+    rows = np.column_stack([scaled for _, scaled in pairs])
+    precision = max(coarseness(rows), SINGLE)
+    return _Recognised(
+        match=_Match(array_columns=chosen, record_columns=chosen),
+        rows=rows,
+        tolerance=columns.tolerance(precision, rows=True)[list(chosen)],
+    )
 
 
 def _scale_of(
@@ -301,19 +487,103 @@ def _scale_of(
     return (float(slopes[0]), float(shifts[0])) if len(slopes) else None
 
 
-def _copies(
-    rows: NDArray[np.float64],
-    records: NDArray[np.float64],
-    tolerance: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], float]:
-    """Return how many rows equal each record, divided by the records that look like it, and the share of rows that are records."""
-    copies, share = np.zeros(len(records)), 0.0
+def _aligned(
+    matrix: NDArray[np.float64], sample: NDArray[np.float64], columns: Columns
+) -> _Recognised | None:
+    """Return columns that are records after a change of scale and some rounding, such as numbers of one byte, in the records' scale.
+
+    Columns are recognised by the shape of their distribution. Rows are then laid on the nearest records, and the scale is fitted to those
+    (iterated closest points, Besl & McKay 1992). Each number may differ by half a step of its column.
+    """
+    if (
+        len(sample) < LEAST_ALIGNED
+        or max(sample.shape[1], columns.width) > MOST_COLUMNS
+    ):
+        return None
+    match, slopes, shifts = _by_shape(matrix[:MOST_ALIGNED], columns)
+    if len(match.array_columns) < LEAST_SHAPES:
+        return None
+    mine, theirs = list(match.array_columns), list(match.record_columns)
+    matrix, sample = np.nan_to_num(matrix), np.nan_to_num(sample)
+    step = -(-len(columns.matrix) // MOST_ALIGNED)
+    scale = columns.deviation[theirs]
+    known = np.nan_to_num(columns.matrix[::step, theirs]) / scale
+    tree, rows = cKDTree(known), sample[:, mine]
+    for _ in range(ROUNDS):
+        laid = np.nan_to_num((rows * slopes + shifts) / scale)
+        distance, at = tree.query(laid)
+        nearest = np.asarray(at, dtype=np.int64)
+        close = np.asarray(distance) <= np.median(distance)
+        for k in range(len(mine)):
+            x, y = rows[close, k], known[nearest[close], k] * scale[k]
+            spread = ((x - x.mean()) ** 2).sum()
+            if spread > 0:
+                slopes[k] = ((x - x.mean()) * (y - y.mean())).sum() / spread
+                shifts[k] = y.mean() - slopes[k] * x.mean()
+    half_step = np.array(
+        [np.diff(np.unique(matrix[:, a])).min(initial=np.inf) / 2 for a in mine]
+    )
+    tolerance = half_step * np.abs(slopes) * ROOM
+    if not (np.isfinite(tolerance) & (tolerance > 0) & (tolerance < scale / 4)).all():
+        return None
+    return _Recognised(
+        match=match, rows=matrix[:, mine] * slopes + shifts, tolerance=-tolerance
+    )
+
+
+def _by_shape(
+    sample: NDArray[np.float64], columns: Columns
+) -> tuple[_Match, NDArray[np.float64], NDArray[np.float64]]:
+    """Return columns whose distributions have the same shape, and the slope and shift that lead one to the other."""
+    share = np.linspace(0.1, 0.9, 9)
+    a_quantiles = np.quantile(np.nan_to_num(sample), share, axis=0)
+    r_quantiles = np.column_stack(
+        [np.quantile(columns.matrix[np.isfinite(columns.matrix[:, j]), j], share)
+         if np.isfinite(columns.matrix[:, j]).any() else np.zeros(9)
+         for j in range(columns.width)]
+    )  # fmt: skip
+    a_width, r_width = (q[-1] - q[0] for q in (a_quantiles, r_quantiles))
+    a_flat, r_flat = (
+        (q - q[4]) / np.where(w > 0, w, 1)
+        for q, w in ((a_quantiles, a_width), (r_quantiles, r_width))
+    )
+    cost = np.abs(a_flat[:, :, None] - r_flat[:, None, :]).max(axis=0)
+    cost[a_width <= 0] = 1e3
+    cost[:, r_width <= 0] = 1e3
+    # A column of few values has no shape of its own.
+    few = [len(columns.values(j)) < LEAST_VALUES for j in range(columns.width)]
+    cost[:, few] = 1e3
+    # Of columns of like shape, those in their own places.
+    order = np.abs(np.arange(len(cost))[:, None] - np.arange(cost.shape[1]))
+    rows, chosen = linear_sum_assignment(cost + 0.01 * order)
+    kept = cost[rows, chosen] < min(LIKE_SHAPE[1], LIKE_SHAPE[0] / len(sample) ** 0.5)
+    rows, chosen = rows[kept], chosen[kept]
+    slopes = r_width[chosen] / a_width[rows]
+    shifts = r_quantiles[4, chosen] - slopes * a_quantiles[4, rows]
+    match = _Match(
+        array_columns=tuple(int(a) for a in rows),
+        record_columns=tuple(int(j) for j in chosen),
+    )
+    return match, slopes, shifts
+
+
+def _copies_of(
+    recognised: _Recognised, columns: Columns, *, sample: bool = False
+) -> _Found:
+    """Return how many rows equal each record, divided by the records that look like it, and what that is worth."""
+    rows, chosen = recognised.rows, list(recognised.match.record_columns)
+    if sample and len(rows) > SAMPLED:
+        rows = rows[np.linspace(0, len(rows) - 1, SAMPLED).astype(np.int64)]
+    records = columns.matrix[:, chosen]
+    if (recognised.tolerance < 0).any():
+        return _within(rows, records, -recognised.tolerance, columns)
+    copies, share, different, twins = np.zeros(len(records)), 0.0, 0, 0
     for phase in PHASES:
         hashes, counts = np.unique(
-            row_hashes(rows, tolerance, phase), return_counts=True
+            row_hashes(rows, recognised.tolerance, phase), return_counts=True
         )
         asked, inverse, alike = np.unique(
-            row_hashes(records, tolerance, phase),
+            row_hashes(records, recognised.tolerance, phase),
             return_inverse=True,
             return_counts=True,
         )
@@ -321,7 +591,40 @@ def _copies(
         times = np.where(hashes[at] == asked, counts[at], 0)
         copies = np.maximum(copies, (times / alike)[inverse])
         share = max(share, float(times.sum() / len(rows)))
-    return copies, share
+        different = max(different, len(hashes))
+        twins = max(twins, int((alike[inverse] > 1).sum()))
+    return _Found(
+        copies=copies,
+        share=share,
+        rows=different,
+        coincidence=_at_most(twins, len(records)),
+    )
+
+
+def _within(
+    rows: NDArray[np.float64],
+    records: NDArray[np.float64],
+    tolerance: NDArray[np.float64],
+    columns: Columns,
+) -> _Found:
+    """Return the same for rows that may differ from a record by a tolerance in every column."""
+    known = cKDTree(np.nan_to_num(records / tolerance))
+    nearest = cKDTree(np.nan_to_num(rows / tolerance))
+    distance, _ = nearest.query(known.data, p=np.inf, distance_upper_bound=1.0)
+    found = np.isfinite(distance)
+    of_rows, _ = known.query(nearest.data, p=np.inf, distance_upper_bound=1.0)
+    second, _ = known.query(known.data, k=[2], p=np.inf, distance_upper_bound=1.0)
+    return _Found(
+        copies=found.astype(np.float64),
+        share=float(np.isfinite(of_rows).mean()),
+        rows=len(np.unique(rows, axis=0)),
+        coincidence=_at_most(int(np.isfinite(second).sum()), len(records)),
+    )
+
+
+def _at_most(found: int, of: int) -> float:
+    """Return what a share is at most, at one error in a hundred thousand."""
+    return float(beta.ppf(1 - 1e-5, found + 1, of - found)) if found < of else 1.0
 
 
 def _near(

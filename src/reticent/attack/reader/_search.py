@@ -4,6 +4,7 @@ import numpy as np
 
 from reticent.attack._searched import Searched
 from reticent.attack.reader._midpoints import midpoint_cells
+from reticent.attack.reader._positions import position_cells
 from reticent.attack.reader._rows import row_cells
 from reticent.attack.reader._trees import tree_evidence
 from reticent.attack.reader._values import value_cells, word_cells
@@ -27,11 +28,12 @@ def search_file(file: OpenedFile, *, smallest_group: int = 20) -> Searched:
         rows, copies = row_cells(file)
         values = value_cells(file, smallest_group=smallest_group, without=copies)
         words = word_cells(file, smallest_group=smallest_group)
+        positions = position_cells(file, smallest_group=smallest_group)
         midpoints = midpoint_cells(file)
         trees = tree_evidence(file)
     in_trees = (cell for entry in trees for cell in entry.cells)
     return Searched(
-        cells=(*rows, *values, *words, *midpoints, *in_trees),
+        cells=(*rows, *values, *words, *positions, *midpoints, *in_trees),
         trees=tuple(trees),
         records=len(file),
         smallest_group=smallest_group,

@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from reticent.attack.reader._columns import (
 )
 from reticent.product import OpenedFile, Words
 
-__all__ = ["value_cells", "word_cells"]
+__all__ = ["ABSENT", "COMMON", "FOUND", "tells", "value_cells", "word_cells"]
 
 LEAST_FOUND = 5  # records; fewer are no evidence that any test could use
 # Different ones at a place; a threshold or a mean of one column is a summary.
@@ -54,11 +55,15 @@ def value_cells(
     for array in file.contents.arrays:
         if array.place not in without and array.values.dtype.kind in "iuf":
             numbers[array.place].append(array.values.ravel().astype(np.float64))
-    columns = {
-        stage.name: Columns(stage.matrix, file.people)
-        for stage in file.stages
-        if stage.matrix.shape[1] <= MOST_COLUMNS
-    } | {"target": Columns(file.target[:, None], file.people)}
+    # A list, because every fold of a calibrated model has stages of the same names.
+    columns = [
+        *(
+            (stage.name, Columns(stage.matrix, file.people))
+            for stage in file.stages
+            if stage.matrix.shape[1] <= MOST_COLUMNS
+        ),
+        ("target", Columns(file.target[:, None], file.people)),
+    ]
     cells = []
     for place, parts in numbers.items():
         known = _distinct(parts)
@@ -66,7 +71,7 @@ def value_cells(
             continue
         precision = coarseness(known)
         _, _, only = place.partition("#")
-        for name, stage in columns.items():
+        for name, stage in columns:
             for j in range(stage.width):
                 if only and only != str(j) and not (only == "leaves" and name == "target"):  # fmt: skip
                     continue
@@ -76,8 +81,6 @@ def value_cells(
                     continue
                 rare = stage.holders(j) < smallest_group
                 categories = np.where(rare, np.where(found, FOUND, ABSENT), COMMON)
-                if not _tells(categories):
-                    continue
                 cells.append(
                     Cell(
                         kind="values",
@@ -87,10 +90,24 @@ def value_cells(
                         found=categories == FOUND,
                     )
                 )
-    return cells
+    return [cell for cell in _together(cells) if tells(cell.categories)]
 
 
-def _tells(categories: NDArray[np.int64]) -> bool:
+def _together(cells: list[Cell]) -> list[Cell]:
+    """Return one cell for those of one name: each fold of a calibrated model keeps a few people's scores, and a file has all of them."""
+    named: dict[tuple[str, str], Cell] = {}
+    for cell in cells:
+        other = named.setdefault((cell.place, cell.stage), cell)
+        if other is not cell:
+            named[cell.place, cell.stage] = replace(
+                other,
+                categories=np.maximum(other.categories, cell.categories),
+                found=other.found | cell.found,
+            )
+    return list(named.values())
+
+
+def tells(categories: NDArray[np.integer]) -> bool:
     """Whether some rare values are found and others are not; if all are, the place is not about these records."""
     counts = np.bincount(categories, minlength=FOUND + 1)
     return bool(counts[FOUND] >= LEAST_FOUND and counts[ABSENT] > 0)
@@ -136,7 +153,7 @@ def word_cells(file: OpenedFile, *, smallest_group: int) -> list[Cell]:
             inside = np.array([value in known for value in words.values])
             found = inside[words.codes] & (words.codes >= 0)
             categories = np.where(rare, np.where(found, FOUND, ABSENT), COMMON)
-            if _tells(categories):
+            if tells(categories):
                 cells.append(
                     Cell(
                         kind="texts",

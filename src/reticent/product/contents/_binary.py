@@ -21,6 +21,7 @@ DEEPEST = 100
 SMALLEST, LARGEST = 1e-6, 1e9
 # Values that are judged together; enough to tell floats from other bytes without doubt, few enough to find a short run.
 RUN = 64
+MOSTLY, LEAST_NONZERO = 0.98, 0.25  # of the values of an array that is nothing else
 LEAST_PLAUSIBLE = 0.9  # a few zeros, NaN or extremes among real numbers are usual
 _DTYPES = {
     **{"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "BOOL": "?"},
@@ -227,11 +228,11 @@ class _Ubjson:
 
 
 def floats_in(data: bytes) -> Iterator[NDArray[Any]]:
-    """Yield runs of floats in bytes of unknown form, in double and in single precision, at every offset.
+    """Yield runs of floats in bytes of unknown form, in double and in single precision, at every offset, in either order of bytes.
 
-    A run is taken for floats if nine in ten of its values have a usual size.
+    A run is taken for floats if nine in ten of its values have a usual size, and all of the bytes if nearly all have.
     """
-    for dtype in (np.dtype("<f8"), np.dtype("<f4")):
+    for dtype in map(np.dtype, ("<f8", "<f4", ">f8", ">f4")):
         for offset in range(dtype.itemsize):
             count = (len(data) - offset) // dtype.itemsize
             if count < 1:
@@ -240,6 +241,9 @@ def floats_in(data: bytes) -> Iterator[NDArray[Any]]:
             with np.errstate(invalid="ignore"):  # signalling NaN among random bytes
                 size = np.abs(values)
                 plausible = ((size > SMALLEST) & (size < LARGEST)) | (size == 0)
+            if plausible.mean() > MOSTLY and (size != 0).mean() > LEAST_NONZERO:
+                yield values  # all of one array, with its zeros in their places
+                continue
             # Zeros prove nothing: a file padded with them holds no numbers.
             runs = np.add.reduceat(plausible, np.arange(0, count, RUN))
             nonzero = np.add.reduceat(size != 0, np.arange(0, count, RUN))

@@ -23,8 +23,13 @@ __all__ = [
 ]
 
 LONGEST_NAME = 64  # characters of a name in a path
+LONGEST_SETTING = 16  # numbers of a parameter, such as the widths of hidden layers
+EVEN = 1e-12  # by which distances may differ that are the same but for rounding
 # Positions in lists and keys of dictionaries. A key is data: the keys of a vocabulary are people's words.
 _POSITION = re.compile(r"\[\d+\]")
+_SETTING = re.compile(
+    r"[.:][a-zA-Z]\w*(?<!_)$"
+)  # what training finds out begins or ends with an underscore
 _KEY = re.compile(r"\{[^{}]*\}")
 
 
@@ -306,18 +311,46 @@ class Contents:
         """Bytes that the arrays take in memory."""
         return sum(array.values.nbytes for array in self.arrays)
 
-    def with_axis(self, length: int) -> tuple[str, ...]:
-        """Return the places of arrays that have an axis of the given length, such as the number of members.
+    def with_axis(self, *lengths: int) -> tuple[str, ...]:
+        """Return the places of arrays that have an entry, or a row, for each of so many people, and tell something of each.
 
-        What belongs to the nodes of a tree is left out: there is one entry per node, and that as many nodes as members compare a column is a coincidence.
+        Three things are left out because they tell nothing: what belongs to the nodes of a tree, of which there may be as many by coincidence; entries that
+        are all equal or evenly spaced, so that they are the same whoever the people are; and what is as long as a setting of the object that it
+        stands in, such as the width of a hidden layer.
         """
         of_nodes = {tree.place for tree in self.trees}
-        places = (a.place for a in self.arrays if length in a.shape)
-        return tuple(
-            dict.fromkeys(
-                place
-                for place in places
-                if place.rpartition(".")[0] not in of_nodes
-                and f"{place.removesuffix('values')}nodes" not in of_nodes
+        settings = [
+            (array.path.rpartition(".")[0], set(array.values.ravel().tolist()))
+            for array in self.arrays
+            if array.values.size <= LONGEST_SETTING
+            and array.values.dtype.kind == "i"
+            and _SETTING.search(array.path)
+        ]
+
+        def is_set(array: NamedArray, length: int) -> bool:
+            return any(
+                length in values and owner and array.path.startswith(owner)
+                for owner, values in settings
             )
-        )
+
+        places: dict[str, None] = {}
+        for array in self.arrays:
+            for length in lengths:
+                if (
+                    length in array.shape
+                    and array.place.rpartition(".")[0] not in of_nodes
+                    and f"{array.place.removesuffix('values')}nodes" not in of_nodes
+                    and not _is_even(array.values, array.shape.index(length))
+                    and not is_set(array, length)
+                ):
+                    places[array.place] = None
+        return tuple(places)
+
+
+def _is_even(values: NDArray[Any], axis: int) -> bool:
+    """Whether the entries along an axis are all equal, or follow each other at even distances, as those of a counter do."""
+    steps = np.diff(np.moveaxis(values, axis, 0).astype(np.float64), axis=0)
+    if not len(steps) or not np.isfinite(steps).all():
+        return not len(steps)
+    size = np.abs(values[np.isfinite(values)]).max(initial=0.0)
+    return bool((np.abs(steps - steps[0]) <= EVEN * size).all())

@@ -1,10 +1,8 @@
 """Walk through bytes and values of any form, and collect every number and every text in them."""
 
-import base64
-import binascii
+import io
 import json
 import re
-import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -20,7 +18,20 @@ from reticent.product.contents._binary import (
     ubjson_value,
 )
 from reticent.product.contents._lightgbm import is_lightgbm, lightgbm_parts
+from reticent.product.contents._packed import (
+    bytes_in_text,
+    header_of_gzip,
+    is_packed,
+    pickled_values,
+    unpacked,
+)
 from reticent.product.contents._schema import walk_schema
+from reticent.product.contents._tabular import (
+    Columns,
+    columns_of_lines,
+    columns_of_records,
+    numbers_in,
+)
 from reticent.product.contents._trees import (
     BOOSTER_TREE,
     by_column,
@@ -52,12 +63,17 @@ SHORTEST_LIST = 4
 MOST_CELLS = 20_000_000
 # Bytes in which the list of members must end: a record of 22 and the longest comment.
 LAST_OF_ARCHIVE = 2**16 + 22
-_BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]+={0,2}\s*")
-_HEX = re.compile(r"(?:[0-9a-fA-F]{2})+")
 _SEPARATORS = re.compile(r"[\s,;|:\[\](){}]+")
 _SPARSE = frozenset({"data.npy", "indices.npy", "indptr.npy", "shape.npy"})
 _END = b"PK\x05\x06"
-_GZIP, _ZLIB = b"\x1f\x8b", (b"\x78\x01", b"\x78\x9c", b"\x78\xda")
+_DOCUMENT = ("{", "[", '"')
+_PARQUET = b"PAR1"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+# Characters from which a text without a space that cannot be understood is told; a digest has 64 to 128.
+OPAQUE = 512
+# Bytes of a pickle whose operations are read: a second for every ten million.
+MOST_PICKLED = 2**26
+_PICKLE = re.compile(rb"\x80[\x02-\x05]|[(\]}ciFIlLVSUX].*\.\s*\Z", re.DOTALL)
 
 
 class Walk:
@@ -137,6 +153,7 @@ class Walk:
             return
         if kind == "V" and values.dtype.names:
             flat = values.reshape(-1)
+            self.texts(f"{path}.fields", values.dtype.names, layer=layer)
             nested = [n for n in values.dtype.names if flat[n].dtype.kind not in "biuf"]
             if not nested:
                 self._nodes[path] = flat
@@ -161,32 +178,52 @@ class Walk:
         if not texts:
             return
         self._texts.append(NamedTexts(path=path, values=texts))
-        numbers = [number for text in texts for number in _numbers(text)]
-        if numbers:
-            self.array(f"{path}.numbers", np.array(numbers))
+        columns = _rows_in(texts)
+        if columns is not None:
+            self._table(path, columns)
+        else:
+            numbers = [number for text in texts for number in _numbers(text)]
+            if numbers:
+                self.array(f"{path}.numbers", np.array(numbers))
         for at, text in enumerate(texts):
             if len(text) >= LONG:
                 where = position(path, at) if len(texts) > 1 else path
                 self._long_text(where, text, layer)
 
+    def _table(self, path: str, columns: Columns) -> None:
+        """Keep the columns of a table that was written as text."""
+        # Also without a column of numbers: its length tells how many rows there are.
+        self._arrays.append(NamedArray(path=f"{path}.table", values=columns.numbers))
+        for at, column in enumerate(columns.texts):
+            where = position(f"{path}.table.column", at)
+            self._texts.append(NamedTexts(path=where, values=column))
+
     def _long_text(self, path: str, text: str, layer: int) -> None:
         if is_lightgbm(text):
             self._lightgbm(path, text)
-        elif text.lstrip()[:1] in ("{", "["):
+            return
+        if text.lstrip()[:1] in _DOCUMENT:
             try:
                 self.value(path, json.loads(text), layer=layer)
-            except (ValueError, RecursionError):
-                return  # it begins like a document, and is none; as a text it is kept already
-        elif _HEX.fullmatch(text):
-            self.blob(path, bytes.fromhex(text), layer=layer + 1, encoded=True)
-        elif _BASE64.fullmatch(text):
-            packed = "".join(text.split()).rstrip("=")
-            packed += "=" * (-len(packed) % 4)
-            try:
-                data = base64.b64decode(packed, altchars=_altchars(packed))
-            except (ValueError, binascii.Error):
                 return
-            self.blob(path, data, layer=layer + 1, encoded=True)
+            except (ValueError, RecursionError):
+                pass  # it begins like a document, and is none
+        understood = self._lines(path, text)
+        for data in bytes_in_text(text):
+            understood |= self.blob(path, data, layer=layer + 1, encoded=True)
+        if not understood and len(text) >= OPAQUE and len(text.split()) == 1:
+            self.unread(path, f"a text of {len(text):,} characters without a space")
+
+    def _lines(self, path: str, text: str) -> bool:
+        """Keep the lines of a text as a table if they are one, or else every number in it; return whether there are any."""
+        columns = columns_of_lines(text.splitlines())
+        if columns is not None:
+            self._table(path, columns)
+            return True
+        numbers = numbers_in(text)
+        if len(numbers) >= SHORTEST_LIST:
+            self.array(f"{path}.numbers", numbers)
+        return len(numbers) >= SHORTEST_LIST
 
     def _lightgbm(self, path: str, text: str) -> None:
         try:
@@ -228,6 +265,9 @@ class Walk:
             if matrix is not None:
                 self.array(path, matrix, layer=layer)
                 return
+            columns = columns_of_records(list(value))
+            if columns is not None:
+                self._table(path, columns)
             items = [(position(path, at), item) for at, item in enumerate(value)]
             self._items(path, items, depth, layer)
         else:
@@ -248,8 +288,8 @@ class Walk:
 
     def blob(
         self, path: str, data: bytes, *, layer: int = 0, encoded: bool = False
-    ) -> None:
-        """Read bytes in the form that they begin like.
+    ) -> bool:
+        """Read bytes in the form that they begin like; return whether they were understood.
 
         Parameters
         ----------
@@ -263,33 +303,40 @@ class Walk:
             Whether they were decoded from a text that may be no code at all, so that not understanding them is no finding.
         """
         if not data:
-            return
+            return True
         if layer > MOST_LAYERS:
             self.unread(path, f"it is packed more than {MOST_LAYERS} times")
-            return
+            return False
         self._left -= len(data) if layer else 0
         if self._left < 0:
             self.unread(path, "the file unpacks to more bytes than are allowed")
-            return
+            return False
         try:
-            understood = self._known_form(path, data, layer)
+            understood = self._known_form(path, data, layer, quiet=encoded)
         except Exception as error:
             # A stranger's bytes can make any decoder raise anything; whatever it is, they were not read.
             if not encoded:
                 self.unread(path, f"{type(error).__name__}: {_one_line(error)}")
             understood, encoded = False, True
-        if not understood:
-            self._unknown_form(path, data, layer, quiet=encoded)
+        return understood or self._unknown_form(path, data, layer, quiet=encoded)
 
-    def _known_form(self, path: str, data: bytes, layer: int) -> bool:
+    def _known_form(self, path: str, data: bytes, layer: int, *, quiet: bool) -> bool:
         if data.startswith(b"PK\x03\x04") or _END in data[-LAST_OF_ARCHIVE:]:
             self._archive(path, data, layer)
         elif data.startswith(b"\x93NUMPY"):
             values, rest = npy_array(data)
             self.array(path, values, layer=layer)
             self.blob(path + ".rest", rest, layer=layer + 1)
-        elif data.startswith(_GZIP) or data.startswith(_ZLIB):
-            self.blob(path, self._inflated(data), layer=layer + 1)
+        elif is_packed(data):
+            content, rest = unpacked(data, max(self._left, 1))
+            for field in header_of_gzip(data):
+                self.blob(f"{path}:(header)", field, layer=layer + 1, encoded=True)
+            self.blob(path, content, layer=layer + 1)
+            self.blob(f"{path}:(behind)", rest, layer=layer + 1)
+        elif data.startswith(_PARQUET) and data.endswith(_PARQUET):
+            self._parquet(path, data)
+        elif _PICKLE.match(data) and len(data) <= MOST_PICKLED:
+            return self._pickle(path, data, layer, quiet=quiet)
         elif data[8:9] == b"{" and int.from_bytes(data[:8], "little") <= len(data):
             self._safetensors(path, data, layer)
         elif data[:1] == b"{" and data[1:2] in (b"L", b"i", b"U", b"I", b"l", b"$", b"#"):  # fmt: skip
@@ -300,31 +347,71 @@ class Walk:
             return False
         return True
 
-    def _unknown_form(self, path: str, data: bytes, layer: int, *, quiet: bool) -> None:
+    def _unknown_form(self, path: str, data: bytes, layer: int, *, quiet: bool) -> bool:
         text = _as_text(data)
         if text is not None:
-            if text.lstrip()[:1] in ("{", "["):
-                try:
-                    self.value(path, json.loads(text), layer=layer)
-                    return
-                except (ValueError, RecursionError) as error:
-                    self.unread(path, f"it begins like JSON: {_one_line(error)}")
-            self.texts(path, text.splitlines() or [text], layer=layer)
-            return
+            self._plain_text(path, text, layer)
+            return True
         longest = 0
         for values in floats_in(data):
             self._arrays.append(NamedArray(path=f"{path}.floats", values=values))
             longest = max(longest, values.nbytes)
-        if longest < len(data) // 2 and not quiet:
-            form = "a pickle" if data[:1] == b"\x80" else "bytes of no known form"
-            self.unread(path, f"{form}, {len(data):,} bytes")
+        if longest >= len(data) // 2:
+            return True
+        if not quiet:
+            self.unread(path, f"bytes of no known form, {len(data):,} bytes")
+        return False
 
-    def _inflated(self, data: bytes) -> bytes:
-        inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
-        unpacked = inflater.decompress(data, max(self._left, 1))
-        if inflater.unconsumed_tail:
-            raise ValueError("it unpacks to more bytes than are allowed")
-        return unpacked + inflater.unused_data
+    def _plain_text(self, path: str, text: str, layer: int) -> None:
+        lines = text.splitlines() or [text]
+        if text.lstrip()[:1] in _DOCUMENT:
+            try:
+                self.value(path, json.loads(text), layer=layer)
+                return
+            except (ValueError, RecursionError) as error:
+                why = f"it begins like JSON: {_one_line(error)}"
+            try:
+                # One document per line is as usual as one per file.
+                self.value(path, [json.loads(line) for line in lines if line.strip()], layer=layer)  # fmt: skip
+                return
+            except (ValueError, RecursionError):
+                self.unread(path, why)
+        self.texts(path, lines, layer=layer)
+        # Encoded bytes may be broken into lines, and numbers may stand among marks.
+        if len(lines) > 1:
+            self._long_text(path, text, layer)
+
+    def _pickle(self, path: str, data: bytes, layer: int, *, quiet: bool) -> bool:
+        """Keep what stands among the operations of a pickle; none of them is carried out, so what they would make is not known."""
+        try:
+            numbers, texts, blobs, rest = pickled_values(data)
+        except Exception as error:  # a stranger's bytes, which only begin like a pickle
+            if data[:1] == b"\x80" and not quiet:
+                self.unread(path, f"a pickle that is damaged: {_one_line(error)}")
+            return False
+        if numbers:
+            self.array(path, np.array([_number(number) for number in numbers]))
+        self.texts(path, texts, layer=layer)
+        for at, part in enumerate(blobs):
+            self.blob(position(path, at), part, layer=layer + 1, encoded=True)
+        self.blob(f"{path}:(behind)", rest, layer=layer + 1)
+        self.unread(path, f"a pickle, {len(data):,} bytes: whoever loads it runs what stands in it")  # fmt: skip
+        return True
+
+    def _parquet(self, path: str, data: bytes) -> None:
+        """Keep the cells of a Parquet file; what else is in it is not read here."""
+        import pyarrow.parquet as pq
+
+        file = pq.ParquetFile(io.BytesIO(data))
+        cells = file.metadata.num_rows * file.metadata.num_columns
+        if cells > MOST_CELLS:
+            raise ValueError(f"it claims {cells:,} cells")
+        frame = file.read().to_pandas()
+        columns = columns_of_records(frame.to_dict("records"))
+        if columns is not None:
+            self._table(path, columns)
+        self.texts(f"{path}.names", map(str, frame.columns))
+        self.unread(path, "a table in Parquet: its cells were read, and what else it holds was not")  # fmt: skip
 
     def _safetensors(self, path: str, data: bytes, layer: int) -> None:
         metadata, tensors, loose = safetensors_parts(data)
@@ -373,7 +460,7 @@ class Walk:
         others = [
             m for m in archive.members if not (m.name in named and by_name[m.name] is m)
         ]
-        self.texts(f"{path}:(members)", [m.name for m in others], layer=layer)
+        self.texts(f"{path}:(members)", [m.name for m in archive.members], layer=layer)
         for at, member in enumerate(others):
             where = position(f"{path}:(member)", at)
             content = self._member(where, archive, member)
@@ -437,6 +524,13 @@ def _matrix(value: Iterable[Any]) -> NDArray[Any] | None:
     return np.array([[_number(cell) for cell in row] for row in rows])
 
 
+def _rows_in(texts: tuple[str, ...]) -> Columns | None:
+    """Return the columns of texts that are lines of a table; None for words and names."""
+    if not all(sum(map(text.count, ",;\t|")) >= SHORTEST_LIST - 1 for text in texts):
+        return None
+    return columns_of_lines(texts)
+
+
 def _numbers(text: str) -> list[float]:
     """Return the numbers in a text that is a number, or a list of numbers."""
     words = [word for word in _SEPARATORS.split(text) if word]
@@ -449,16 +543,15 @@ def _numbers(text: str) -> list[float]:
 
 
 def _as_text(data: bytes) -> str | None:
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
-    # Small integers are valid text too; only a file without control characters is taken for one.
-    return None if re.search(r"[\x00-\x08\x0e-\x1f]", text) else text
-
-
-def _altchars(packed: str) -> bytes | None:
-    return b"-_" if "-" in packed or "_" in packed else None
+    for form in ("utf-16",) if data[:2] in _UTF_16 else ("utf-8", "cp1252"):
+        try:
+            text = data.decode(form)
+        except UnicodeDecodeError:
+            continue
+        # Small integers are valid text too; only a file without control characters is taken for one.
+        if not re.search(r"[\x00-\x08\x0e-\x1f]", text):
+            return text
+    return None
 
 
 def _one_line(error: BaseException) -> str:
