@@ -67,7 +67,10 @@ def _categories(
     n, width = matrix.shape
     if LEAST_COLUMNS <= width <= MOST_COLUMNS and width in by_length:
         has = (matrix != 0) & np.isfinite(matrix)
-        few = np.array([0 < _people(has[:, j], file) < smallest_group for j in range(width)])  # fmt: skip
+        _, rows_of_each = np.unique(file.people, return_counts=True)
+        # Of so many rows, no fewer people than a group can be.
+        most = smallest_group * rows_of_each.max(initial=0)
+        few = np.array([0 < has[:, j].sum() < most and _people(has[:, j], file) < smallest_group for j in range(width)])  # fmt: skip
         if few.any():
             yield "", has & few, by_length[width]
     for j in range(min(width, MOST_COLUMNS)):

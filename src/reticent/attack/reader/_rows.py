@@ -14,6 +14,7 @@ from sklearn.metrics import pairwise_distances_argmin_min
 from reticent.attack._searched import Cell
 from reticent.attack.reader._columns import (
     SINGLE,
+    TENTHS,
     Columns,
     coarseness,
     contained,
@@ -88,7 +89,9 @@ class _Recognised:
     tolerance: NDArray[np.float64]
 
 
-def row_cells(file: OpenedFile) -> tuple[list[Cell], frozenset[str]]:
+def row_cells(
+    file: OpenedFile, stages: Sequence[tuple[str, Columns]]
+) -> tuple[list[Cell], frozenset[str]]:
     """Return one cell for every place and stage at which rows are found, and the places that hold nothing but rows."""
     places: defaultdict[str, list[NamedArray]] = defaultdict(list)
     beside: defaultdict[tuple[str, int], list[NamedArray]] = defaultdict(list)
@@ -107,10 +110,6 @@ def row_cells(file: OpenedFile) -> tuple[list[Cell], frozenset[str]]:
             places[together.place].append(together)
     places.update({place: _stacked(arrays) for place, arrays in places.items()})
     words = _coded_words(file)
-    stages = [
-        (stage.name, Columns(_with_target(stage.matrix, file.target), file.people))
-        for stage in file.stages
-    ]
     cells: list[Cell] = []
     copies: set[str] = set()
     for place, arrays in places.items():
@@ -162,14 +161,6 @@ def _coded_words(file: OpenedFile) -> dict[str, list[NDArray[np.float64]]]:
         code = {value: float(k) for k, value in enumerate(likest.values)}
         coded[table].append(np.array([code.get(v, np.nan) for v in texts.values]))
     return coded
-
-
-def _with_target(
-    matrix: NDArray[np.float64], target: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    both = np.empty((len(matrix), matrix.shape[1] + 1), order="F")
-    both[:, :-1], both[:, -1] = matrix, target
-    return both
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -535,13 +526,8 @@ def _by_shape(
     sample: NDArray[np.float64], columns: Columns
 ) -> tuple[_Match, NDArray[np.float64], NDArray[np.float64]]:
     """Return columns whose distributions have the same shape, and the slope and shift that lead one to the other."""
-    share = np.linspace(0.1, 0.9, 9)
-    a_quantiles = np.quantile(np.nan_to_num(sample), share, axis=0)
-    r_quantiles = np.column_stack(
-        [np.quantile(columns.matrix[np.isfinite(columns.matrix[:, j]), j], share)
-         if np.isfinite(columns.matrix[:, j]).any() else np.zeros(9)
-         for j in range(columns.width)]
-    )  # fmt: skip
+    a_quantiles = np.quantile(np.nan_to_num(sample), TENTHS, axis=0)
+    r_quantiles = columns.tenths
     a_width, r_width = (q[-1] - q[0] for q in (a_quantiles, r_quantiles))
     a_flat, r_flat = (
         (q - q[4]) / np.where(w > 0, w, 1)

@@ -3,12 +3,13 @@
 import numpy as np
 
 from reticent.attack._searched import Searched
+from reticent.attack.reader._columns import Columns
 from reticent.attack.reader._midpoints import midpoint_cells
 from reticent.attack.reader._positions import position_cells
 from reticent.attack.reader._rows import row_cells
 from reticent.attack.reader._trees import tree_evidence
 from reticent.attack.reader._values import value_cells, word_cells
-from reticent.product import OpenedFile
+from reticent.product import OpenedFile, Stage
 
 __all__ = ["search_file"]
 
@@ -25,8 +26,11 @@ def search_file(file: OpenedFile, *, smallest_group: int = 20) -> Searched:
     """
     # The numbers are a stranger's. What overflows is no record, and needs no warning.
     with np.errstate(all="ignore"):
-        rows, copies = row_cells(file)
-        values = value_cells(file, smallest_group=smallest_group, without=copies)
+        stages = [(stage.name, _with_target(stage, file)) for stage in file.stages]
+        rows, copies = row_cells(file, stages)
+        values = value_cells(
+            file, stages, smallest_group=smallest_group, without=copies
+        )
         words = word_cells(file, smallest_group=smallest_group)
         positions = position_cells(file, smallest_group=smallest_group)
         midpoints = midpoint_cells(file)
@@ -38,3 +42,10 @@ def search_file(file: OpenedFile, *, smallest_group: int = 20) -> Searched:
         records=len(file),
         smallest_group=smallest_group,
     )
+
+
+def _with_target(stage: Stage, file: OpenedFile) -> Columns:
+    """Return the columns of a stage, sorted once for all arrays that they are compared with; the last one is the target."""
+    both = np.empty((len(file), stage.matrix.shape[1] + 1), order="F")
+    both[:, :-1], both[:, -1] = stage.matrix, file.target
+    return Columns(both, file.people)

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -38,31 +38,29 @@ _TOKEN = re.compile(r"(?u)\b\w\w+\b")  # as scikit-learn's vectorizers divide te
 
 
 def value_cells(
-    file: OpenedFile, *, smallest_group: int, without: frozenset[str]
+    file: OpenedFile,
+    stages: Sequence[tuple[str, Columns]],
+    *,
+    smallest_group: int,
+    without: frozenset[str],
 ) -> list[Cell]:
-    """Return one cell for every place and column where values of few people are found.
+    """Return one cell for every place and column where values that fewer people share than a group has are found.
 
-    Parameters
-    ----------
-    file : OpenedFile
-        The file laid beside the records.
-    smallest_group : int
-        Values that as many people share tell nothing about one of them.
-    without : frozenset of str
-        Places that hold whole rows, which say more than their values.
+    Places that hold nothing but whole rows, which say more than their values, are left out.
     """
     numbers: defaultdict[str, list[NDArray[np.float64]]] = defaultdict(list)
     for array in file.contents.arrays:
         if array.place not in without and array.values.dtype.kind in "iuf":
             numbers[array.place].append(array.values.ravel().astype(np.float64))
-    # A list, because every fold of a calibrated model has stages of the same names.
+    # The target is the last column of every stage.
     columns = [
         *(
-            (stage.name, Columns(stage.matrix, file.people))
-            for stage in file.stages
-            if stage.matrix.shape[1] <= MOST_COLUMNS
+            (f"{name}, column {j + 1}", stage, j)
+            for name, stage in stages
+            if stage.width - 1 <= MOST_COLUMNS
+            for j in range(stage.width - 1)
         ),
-        ("target", Columns(file.target[:, None], file.people)),
+        ("target, column 1", stages[0][1], stages[0][1].width - 1),
     ]
     cells = []
     for place, parts in numbers.items():
@@ -71,25 +69,25 @@ def value_cells(
             continue
         precision = coarseness(known)
         _, _, only = place.partition("#")
-        for name, stage in columns:
-            for j in range(stage.width):
-                if only and only != str(j) and not (only == "leaves" and name == "target"):  # fmt: skip
-                    continue
-                tolerance = float(stage.tolerance(precision, rows=False)[j])
-                found = _found(known, stage, j, tolerance)
-                if found is None:
-                    continue
-                rare = stage.holders(j) < smallest_group
-                categories = np.where(rare, np.where(found, FOUND, ABSENT), COMMON)
-                cells.append(
-                    Cell(
-                        kind="values",
-                        place=place,
-                        stage=f"{name}, column {j + 1}",
-                        categories=categories.astype(np.uint8),
-                        found=categories == FOUND,
-                    )
+        for name, stage, j in columns:
+            at = "leaves" if name.startswith("target") else str(j)
+            if only not in ("", at):
+                continue
+            tolerance = float(stage.tolerance(precision, rows=False)[j])
+            found = _found(known, stage, j, tolerance)
+            if found is None:
+                continue
+            rare = stage.holders(j) < smallest_group
+            categories = np.where(rare, np.where(found, FOUND, ABSENT), COMMON)
+            cells.append(
+                Cell(
+                    kind="values",
+                    place=place,
+                    stage=name,
+                    categories=categories.astype(np.uint8),
+                    found=categories == FOUND,
                 )
+            )
     return [cell for cell in _together(cells) if tells(cell.categories)]
 
 

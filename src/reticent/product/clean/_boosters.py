@@ -79,7 +79,7 @@ def _cleaned(
             if plain
             else "it compares sets of categories or answers several targets"
         )
-        notes.keep("thresholds of an XGBoost booster", why)
+        notes.keep("thresholds of an XGBoost booster", why, attacked=True)
     for tree in trees:
         if plain and matrix is not None:
             _move(tree, matrix, notes, rng)

@@ -56,6 +56,7 @@ def clean_product(
 
     - Thresholds of trees (scikit-learn, histogram-based gradient boosting, XGBoost) are drawn anew between the nearest values of members
       that reach the node. No member goes another way, so the trees answer all members the same, digit for digit; this is checked.
+    - Arrays with an entry for each member are dropped where all members are answered the same without them.
     - Counts, impurities and gains of nodes, borders of bins, and what training left behind are dropped. Feature importances go with them.
     - Names that fewer than ``smallest_group`` members hold are withheld from encoders and vocabularies that let unknown names pass. Members with
       such a name are then answered as if it were unknown, unless it shared a column with other infrequent names already.
@@ -101,7 +102,7 @@ def clean_product(
             "which they are is known only from the members' records, and these were not given",
         )
         return Cleaned(product=cleaned, done=notes.done, kept=notes.kept, changed=None)
-    _note_long_axes(cleaned, len(members), notes)
+    _note_long_axes(cleaned, members, notes)
     return Cleaned(
         product=cleaned,
         done=notes.done,
@@ -173,6 +174,7 @@ def _clean_fitted(
         _clean_all_trees(parts, None, notes, rng)
         return replace(product, estimator=estimator)
     asked = _Asked(product=product, members=members)
+    _drop_lists(estimator, parts, asked, notes)
     prepares = [(t, "transform") for t in (*named_parts(parts), *rounded_parts(parts))]
     if prepares:
         with recorded(prepares) as inputs:
@@ -204,6 +206,7 @@ def _with_moved_thresholds(
     notes.keep(
         "thresholds of trees",
         "moving them inside their gaps changed answers on members, so they were left as they were",
+        attacked=True,
     )
     return untouched
 
@@ -238,10 +241,40 @@ def _drop_leftovers(parts: list[Part], notes: Notes) -> None:
                 notes.did("arrays of the training dropped that no answer needs", 1)
 
 
-def _note_long_axes(product: Product, people: int, notes: Notes) -> None:
-    """Note arrays with one entry per member that are still in the file."""
+def _drop_lists(estimator: Any, parts: list[Part], asked: _Asked, notes: Notes) -> None:
+    """Drop every array and list with an entry for each member, or for each person, without which all members are answered the same."""
+    lengths = _lengths(asked.members)
+    before = None
+    for part in parts:
+        attributes = getattr(part.thing, "__dict__", {})
+        for name, value in [*attributes.items()]:
+            shape = getattr(value, "shape", None)
+            if shape is None and isinstance(value, list | tuple):
+                shape = (len(value),)
+            if not isinstance(shape, tuple) or not lengths.intersection(shape):
+                continue
+            if before is None:
+                before = asked.answers(estimator)
+            try:
+                delattr(part.thing, name)
+                same = np.array_equal(before, asked.answers(estimator))
+            except Exception:  # a stranger's estimator that needs it may raise anything
+                same = False
+            if same:
+                notes.did("arrays with an entry for each member dropped that no answer needs", 1)  # fmt: skip
+            else:
+                attributes[name] = value
+
+
+def _lengths(members: Table) -> set[int]:
+    return {len(members), len(np.unique(members.units))}
+
+
+def _note_long_axes(product: Product, members: Table, notes: Notes) -> None:
+    """Note arrays with one entry per member, or per person, that are still in the file."""
+    people = len(members)
     try:
-        places = contents_of(product).with_axis(people)
+        places = contents_of(product).with_axis(*_lengths(members))
     except OutputRefused as error:
         notes.keep("what the product's file holds", f"it has none ({error})")
         return

@@ -22,9 +22,9 @@ _SAMPLES = {
     "KernelDensity": ("tree_", "all records", "it answers by the distance to them"),
     "NearestNeighbors": ("_tree", "stored neighbours", "it answers by the nearest of all records"),
 }  # fmt: skip
-# Libraries whose objects are cleaned, or hold nothing of single people.
-# Libraries that are read, but whose trees are not changed.
+# Libraries whose trees are not changed, and those whose objects are cleaned or hold nothing of single people.
 _AS_LEARNED = ("lightgbm", "catboost")
+_READ = ("lightgbm",)  # of these, those whose trees the reader follows
 _KNOWN = ("sklearn", "xgboost", "numpy", "scipy", "reticent", "builtins", "functools", "pandas", "collections", "ctypes")  # fmt: skip
 
 
@@ -54,6 +54,7 @@ def note_what_is_left(parts: list[Part], notes: Notes) -> None:
             notes.keep(
                 f"the trees of a {type(thing).__module__}.{name}",
                 f"reticent does not clean what {library} has learned: thresholds, counts and the ranges of columns stand in it",
+                attacked=library in _READ,
             )
         elif library not in _KNOWN:
             notes.keep(

@@ -71,6 +71,7 @@ def clean_trees(
             notes.keep(
                 "the number of records in each node of an IsolationForest",
                 "its answers are made of these counts",
+                attacked=True,
             )
         # Boosted trees of a classifier hold corrections of probabilities, and no targets.
         says_targets = isinstance(tree, DecisionTreeRegressor) and not isinstance(
@@ -101,7 +102,9 @@ def _clean_tree(
     leaf = nodes["left_child"] < 0
     if (~leaf).any():
         if matrix is None:
-            notes.keep(f"thresholds of a {type(owner).__name__}", NOT_ASKED)
+            notes.keep(
+                f"thresholds of a {type(owner).__name__}", NOT_ASKED, attacked=True
+            )
         else:
             splits = Splits(
                 features=nodes["feature"].astype(np.int64),
@@ -117,6 +120,7 @@ def _clean_tree(
         notes.keep(
             f"leaves of a {type(owner).__name__} with the answer of one person",
             "they are the answers; train it with a larger min_samples_leaf",
+            attacked=True,
         )
     if not needs_counts:
         notes.did(DROPPED, len(nodes))
@@ -157,7 +161,7 @@ def clean_histograms(
         if inputs is not None:
             matrix = _stacked(inputs(model), np.float64)
         if matrix is None:
-            notes.keep(f"thresholds of a {name}", NOT_ASKED)
+            notes.keep(f"thresholds of a {name}", NOT_ASKED, attacked=True)
         bins = model._bin_mapper
         for predictor in (p for stage in model._predictors for p in stage):
             nodes = predictor.nodes.copy()

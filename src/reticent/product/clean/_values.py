@@ -52,10 +52,13 @@ class Kept:
         What it is, and in which part of the product.
     why : str
         Why it could not be taken out.
+    attacked : bool
+        Whether the reader of files measures what it tells, as with the trees of a forest; else nobody knows whom it names.
     """
 
     what: str
     why: str
+    attacked: bool = False
 
     def __str__(self) -> str:
         return f"{self.what}: {self.why}"
@@ -119,9 +122,9 @@ class Notes:
         if count:
             self._done[what] += count
 
-    def keep(self, what: str, why: str) -> None:
+    def keep(self, what: str, why: str, *, attacked: bool = False) -> None:
         """Add something that could not be taken out."""
-        self._kept[Kept(what=what, why=why)] = None
+        self._kept[Kept(what=what, why=why, attacked=attacked)] = None
 
     def add(self, other: "Notes") -> None:
         """Add everything of other notes."""

@@ -4,7 +4,7 @@ import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,10 +29,11 @@ _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table found in a text: a matrix of those of numbers, shape (rows, k), and the texts of each other one."""
+    """The columns of a table found in a text: a matrix of those of numbers, shape (rows, k), the texts of each other one, and a first line of names."""
 
     numbers: NDArray[np.float64]
     texts: tuple[tuple[str, ...], ...]
+    names: tuple[str, ...] = ()
 
 
 def columns_of_lines(lines: Sequence[str]) -> Columns | None:
@@ -45,19 +46,31 @@ def columns_of_lines(lines: Sequence[str]) -> Columns | None:
         width, separator = _width(lines[:TRIED], " "), " "
     if width < 2:
         return None
+    # A header, if there is one, is told by a first line without a number; otherwise each column would be text.
+    first = next(csv.reader(lines[:1], delimiter=separator))
     frame = pd.read_csv(
         io.StringIO("\n".join(lines)),
         sep=separator,
         header=None,
         names=range(width),
-        dtype=str,
+        skiprows=0 if any(map(_is_number, first)) else 1,
         keep_default_na=False,
         on_bad_lines="skip",
         engine="c",
         index_col=False,
-        quoting=csv.QUOTE_MINIMAL,
+        low_memory=False,
     )
-    return _divided({j: frame[j].fillna("") for j in range(width)})
+    found = _divided({j: frame[j] for j in range(width)})
+    if found is None or any(map(_is_number, first)):
+        return found
+    return replace(found, names=tuple(first))
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return bool(float(cell) or True)
+    except ValueError:
+        return False
 
 
 def _width(lines: Sequence[str], separator: str) -> int:
@@ -91,7 +104,11 @@ def _divided(columns: Mapping[Any, "pd.Series[Any]"]) -> Columns | None:
     """Return columns by what they hold; one of numbers may have a header and a few missing values."""
     matrix: list[NDArray[np.float64]] = []
     texts: list[tuple[str, ...]] = []
-    for column in columns.values():
+    for cells in columns.values():
+        if pd.api.types.is_numeric_dtype(cells):
+            matrix.append(cells.to_numpy(dtype=np.float64))
+            continue
+        column = cells.astype(object).where(cells.notna(), "")
         numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)
         is_text = all(isinstance(cell, str) for cell in column)
         if np.isfinite(numbers).mean() < LEAST_SHARE and is_text:
@@ -104,7 +121,7 @@ def _divided(columns: Mapping[Any, "pd.Series[Any]"]) -> Columns | None:
                 numbers = np.array([float(f[0]) if len(f) == 1 else np.nan for f in found])  # fmt: skip
         filled = column.map(lambda cell: cell not in ("", None)).to_numpy()
         known = np.isfinite(numbers)
-        # One cell may be a header.
+        # One cell may be a header that has a number in it.
         is_number = known.sum() >= LEAST_SHARE * filled.sum() - 1 and known.sum() > 1
         if is_number:
             matrix.append(numbers)

@@ -180,23 +180,28 @@ class Walk:
         self._texts.append(NamedTexts(path=path, values=texts))
         columns = _rows_in(texts)
         if columns is not None:
-            self._table(path, columns)
-        else:
-            numbers = [number for text in texts for number in _numbers(text)]
-            if numbers:
-                self.array(f"{path}.numbers", np.array(numbers))
+            self._table(path, columns, layer)
+            return
+        numbers = [number for text in texts for number in _numbers(text)]
+        if numbers:
+            self.array(f"{path}.numbers", np.array(numbers))
         for at, text in enumerate(texts):
             if len(text) >= LONG:
                 where = position(path, at) if len(texts) > 1 else path
                 self._long_text(where, text, layer)
 
-    def _table(self, path: str, columns: Columns) -> None:
+    def _table(self, path: str, columns: Columns, layer: int) -> None:
         """Keep the columns of a table that was written as text."""
         # Also without a column of numbers: its length tells how many rows there are.
         self._arrays.append(NamedArray(path=f"{path}.table", values=columns.numbers))
+        if columns.names:
+            self._texts.append(NamedTexts(path=f"{path}.names", values=columns.names))
         for at, column in enumerate(columns.texts):
             where = position(f"{path}.table.column", at)
             self._texts.append(NamedTexts(path=where, values=column))
+            for text in column:
+                if len(text) >= LONG:
+                    self._long_text(where, text, layer)
 
     def _long_text(self, path: str, text: str, layer: int) -> None:
         if is_lightgbm(text):
@@ -208,17 +213,17 @@ class Walk:
                 return
             except (ValueError, RecursionError):
                 pass  # it begins like a document, and is none
-        understood = self._lines(path, text)
+        understood = self._lines(path, text, layer)
         for data in bytes_in_text(text):
             understood |= self.blob(path, data, layer=layer + 1, encoded=True)
         if not understood and len(text) >= OPAQUE and len(text.split()) == 1:
             self.unread(path, f"a text of {len(text):,} characters without a space")
 
-    def _lines(self, path: str, text: str) -> bool:
+    def _lines(self, path: str, text: str, layer: int) -> bool:
         """Keep the lines of a text as a table if they are one, or else every number in it; return whether there are any."""
         columns = columns_of_lines(text.splitlines())
         if columns is not None:
-            self._table(path, columns)
+            self._table(path, columns, layer)
             return True
         numbers = numbers_in(text)
         if len(numbers) >= SHORTEST_LIST:
@@ -267,7 +272,7 @@ class Walk:
                 return
             columns = columns_of_records(list(value))
             if columns is not None:
-                self._table(path, columns)
+                self._table(path, columns, layer)
             items = [(position(path, at), item) for at, item in enumerate(value)]
             self._items(path, items, depth, layer)
         else:
@@ -334,7 +339,7 @@ class Walk:
             self.blob(path, content, layer=layer + 1)
             self.blob(f"{path}:(behind)", rest, layer=layer + 1)
         elif data.startswith(_PARQUET) and data.endswith(_PARQUET):
-            self._parquet(path, data)
+            self._parquet(path, data, layer)
         elif _PICKLE.match(data) and len(data) <= MOST_PICKLED:
             return self._pickle(path, data, layer, quiet=quiet)
         elif data[8:9] == b"{" and int.from_bytes(data[:8], "little") <= len(data):
@@ -376,6 +381,10 @@ class Walk:
                 return
             except (ValueError, RecursionError):
                 self.unread(path, why)
+        columns = columns_of_lines(lines)
+        if columns is not None:
+            self._table(path, columns, layer)
+            return
         self.texts(path, lines, layer=layer)
         # Encoded bytes may be broken into lines, and numbers may stand among marks.
         if len(lines) > 1:
@@ -398,7 +407,7 @@ class Walk:
         self.unread(path, f"a pickle, {len(data):,} bytes: whoever loads it runs what stands in it")  # fmt: skip
         return True
 
-    def _parquet(self, path: str, data: bytes) -> None:
+    def _parquet(self, path: str, data: bytes, layer: int) -> None:
         """Keep the cells of a Parquet file; what else is in it is not read here."""
         import pyarrow.parquet as pq
 
@@ -409,7 +418,7 @@ class Walk:
         frame = file.read().to_pandas()
         columns = columns_of_records(frame.to_dict("records"))
         if columns is not None:
-            self._table(path, columns)
+            self._table(path, columns, layer)
         self.texts(f"{path}.names", map(str, frame.columns))
         self.unread(path, "a table in Parquet: its cells were read, and what else it holds was not")  # fmt: skip
 
