@@ -24,6 +24,10 @@ class Cell:
         The category of each record, from 0.
     found : array of bool, shape (n,)
         Which records count as found at this place.
+    columns : tuple of int
+        Of whole rows: the columns of the stage, its target last, that stand there.
+    rows : int
+        Of whole rows: how many stand there.
     """
 
     kind: str
@@ -31,6 +35,8 @@ class Cell:
     stage: str
     categories: NDArray[np.uint8]
     found: NDArray[np.bool_]
+    columns: tuple[int, ...] = ()
+    rows: int = 0
 
     def take(self, rows: NDArray[np.int64]) -> "Cell":
         """Return the same for only some of the records."""

@@ -21,7 +21,7 @@ from reticent.product import OpenedFile
 from reticent.product.contents import NamedArray
 from reticent.run import one_thread
 
-__all__ = ["row_cells"]
+__all__ = ["equal_rows", "row_cells"]
 
 LEAST_ROWS = 5  # fewer are a summary; that of a single person is found by its values
 SAMPLED = 256  # rows of an array from which its columns are recognised
@@ -102,6 +102,8 @@ def row_cells(file: OpenedFile) -> tuple[list[Cell], frozenset[str]]:
                         stage=name,
                         categories=categories,
                         found=categories > 0,
+                        columns=found.columns,
+                        rows=found.rows,
                     )
                 )
                 copies |= {place} if found.share > LEAST_CONTAINED else set()
@@ -109,6 +111,22 @@ def row_cells(file: OpenedFile) -> tuple[list[Cell], frozenset[str]]:
             near = (_near(place, arrays, name, columns) for name, columns in stages)
             cells += [cell for cell in near if cell is not None]
     return cells, frozenset(copies)
+
+
+def equal_rows(
+    file: OpenedFile, cell: Cell, tags: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Return whether each record equals a member's in the columns that stand at the place of a cell of rows."""
+    stage = next(stage for stage in file.stages if stage.name == cell.stage)
+    columns = Columns(_with_target(stage.matrix, file.target), file.people)
+    chosen = list(cell.columns)
+    matrix = columns.matrix[:, chosen]
+    tolerance = columns.tolerance(SINGLE, rows=True)[chosen]
+    equal = np.zeros(len(tags), dtype=bool)
+    for phase in PHASES:
+        hashes = row_hashes(matrix, tolerance, phase)
+        equal |= np.isin(hashes, hashes[tags])
+    return equal
 
 
 def _with_target(
@@ -121,10 +139,12 @@ def _with_target(
 
 @dataclass(frozen=True, kw_only=True)
 class _Found:
-    """How many copies of each record there are, and which share of an array's rows are records."""
+    """How many copies of each record there are, which share of an array's rows are records, in which columns all arrays agree, and their rows."""
 
     copies: NDArray[np.float64]
     share: float
+    columns: tuple[int, ...]
+    rows: int
 
 
 def _found(
@@ -163,7 +183,13 @@ def _found(
             tolerance[chosen],
         )
         copies, share = copies + counted, max(share, known)
-    return _Found(copies=copies, share=share) if copies.any() else None
+    if not copies.any():
+        return None
+    # Where arrays hold different columns, those that all of them hold: more records coincide in these.
+    common = set.intersection(*(set(match.record_columns) for match, _ in by_match))
+    rows = sum(len(part) for parts in by_match.values() for part in parts)
+    columns_ = tuple(sorted(common))
+    return _Found(copies=copies, share=share, columns=columns_, rows=rows)
 
 
 def _matrices(array: NamedArray, width: int) -> Iterator[NDArray[np.float64]]:
