@@ -40,6 +40,8 @@ from reticent.attack.reader._columns import (
     row_hashes,
 )
 from reticent.attack.reader._trees import Distances, Seen, walk
+from reticent.audits import lone_row, seen_in_rows
+from reticent.data import table_from_frame
 from reticent.errors import InvalidInput, InvalidPredictions
 from reticent.product import Contents, OpenedFile, Stage, Words, open_file
 from reticent.product.contents import NamedArray, NamedTexts, Unread, read_contents
@@ -550,3 +552,59 @@ def test_a_search_is_used_again_if_it_asked_the_same_question(monkeypatch):
     # One that asked another question is of no use.
     scores(replace(plain, searched=search_file(file, smallest_group=5)))
     assert asked == [20, 20]
+
+
+@pytest.mark.parametrize(
+    ("stranger", "expected"), [(0, False), (40, True), (150, True)]
+)
+def test_held_out_people_in_the_file_of_a_model_are_seen(stranger, expected, seed):
+    """A model of neighbours keeps its records: those of non-members can only be there because it was trained on them."""
+    for kind in ("continuous", "mixed"):
+        table = people(kind, N, stream(seed, "held out"))
+        numeric = table.features.select_dtypes("number")
+        table = table_from_frame(numeric, target=np.asarray(table.target))
+        model = trained(KNeighborsClassifier(), table.take(np.arange(N + stranger)))
+        file = open_file(model, table)
+        counts = count_file(file, search_file(file), np.arange(2 * N) < N)
+        seen = seen_in_rows(counts, smallest=20)
+        assert seen is not None
+        assert seen.seen == expected
+        assert (seen.found >= 20) == expected
+
+
+def test_held_out_people_who_coincide_with_members_are_not_called_seen(seed):
+    """Coarse records: most non-members are found, because members have the same; the twin holds them all."""
+    rows = stream(seed, "coincide").integers(0, 5, size=(600, 5)).astype(float)
+    tags = np.arange(600) < 300
+    for kept, expected in ((rows[:300], False), (rows, True)):
+        stored = NamedArray(path="kept", values=kept)
+        file = beside(rows, Contents(arrays=(stored,)), np.zeros(600))
+        counts = count_file(file, search_file(file), tags)
+        assert any(cell.kind == "rows" and cell.found[~tags].sum() > 10 for cell in search_file(file).cells)  # fmt: skip
+        assert seen_in_rows(counts, smallest=20).seen == expected
+
+
+def test_people_are_counted_and_not_their_records(seed):
+    rows = np.repeat(stream(seed, "ten each").normal(size=(80, 4)), 10, axis=0)
+    persons = np.repeat(np.arange(80), 10)
+    tags = persons < 40
+    stored = NamedArray(path="kept", values=rows[:100])
+    file = replace(
+        beside(rows, Contents(arrays=(stored,)), np.zeros(800)), people=persons
+    )
+    counts = count_file(file, search_file(file), tags)
+    assert (counts.members, counts.nonmembers) == (40, 40)
+    assert (counts.rows.members, counts.rows.nonmembers) == (10, 0)
+
+
+def test_a_member_whom_nobody_resembles_is_named_by_place_alone(seed):
+    rows = stream(seed, "alone").integers(0, 1_000, size=(900, 6)).astype(float)
+    rows[1] = rows[0]
+    tags = np.arange(900) < 300
+    strange = rows[899] + 0.5
+    for kept, expected in (((5, 0), "kept"), ((0,), None), ((5, 700), None)):
+        stored = np.vstack([np.tile(strange, (0, 1)), *(np.tile(rows[k], (5, 1)) for k in kept)])  # fmt: skip
+        contents = Contents(arrays=(NamedArray(path="kept", values=stored),))
+        file = beside(rows, contents, np.zeros(900))
+        lone = lone_row(count_file(file, search_file(file), tags))
+        assert (lone and lone.place) == expected

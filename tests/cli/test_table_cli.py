@@ -172,3 +172,91 @@ def test_a_critic_is_named_and_asked(folder):
     attacks = {a["name"]: a for a in json.loads(done.stdout)["attacks"]}
     assert attacks["critic"]["family"] == "looks inside"
     assert attacks["critic"]["auc"]["low"] > 0.9
+
+
+def status_and_reasons(folder, made, *more):
+    done = run("audit", "real.csv", "--synthetic", made, "--holdout", "others.csv", "--json", *more, *QUICK, folder=folder)  # fmt: skip
+    assert done.stdout, done.stderr
+    dossier = json.loads(done.stdout)
+    return done.returncode, " ".join(dossier["reasons"]), dossier
+
+
+def fresh(folder, seed=5):
+    return people(200, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("policy", ["default", "strict"])
+def test_a_table_of_real_and_held_out_people_is_refused_for_both(folder, policy):
+    both = [pd.read_csv(folder / f"{name}.csv") for name in ("real", "others")]
+    pd.concat(both).to_csv(folder / "made.csv", index=False)
+    status, reasons, dossier = status_and_reasons(folder, "made.csv", "--policy", policy)  # fmt: skip
+    assert status == 1
+    assert "People said to be held out stand" in reasons
+    assert dossier["evidence"]["file"]["held_out"]["seen"]
+
+
+def test_a_fresh_table_with_the_real_one_in_its_metadata_is_not_released(folder):
+    real, made = pd.read_csv(folder / "real.csv"), fresh(folder)
+    made.attrs["made from"] = real.to_dict(orient="list")
+    made.to_parquet(folder / "made.parquet")
+    status, reasons, dossier = status_and_reasons(folder, "made.parquet")
+    assert status == 1
+    assert "the whole rows of 200 members" in reasons
+    assert "holds more than its cells" in reasons
+    assert dossier["evidence"]["file"]["besides"]
+    # The twin: the same cells and nothing else.
+    cleaned = run("clean", "made.parquet", "out.parquet", folder=folder)
+    assert cleaned.returncode == 0, cleaned.stderr
+    assert "an entry of the metadata" in cleaned.stdout
+    status, reasons, dossier = status_and_reasons(folder, "out.parquet")
+    assert status == 3
+    assert "more than its cells" not in reasons
+    assert not dossier["evidence"]["file"]["besides"]
+    assert not dossier["evidence"]["file"]["held_out"]["seen"]
+
+
+def test_a_member_alone_is_shown_by_place_and_further_files_are_named(folder):
+    real, made = pd.read_csv(folder / "real.csv"), fresh(folder)
+    (folder / "product").mkdir()
+    both = pd.concat([made, real.iloc[:1]], ignore_index=True)
+    both.to_parquet(folder / "product" / "synthetic.parquet", index=False)
+    (folder / "product" / "notes.txt").write_text("Smith was here.\n")
+    people(900, np.random.default_rng(9)).to_csv(folder / "more.csv", index=False)
+    status, reasons, dossier = status_and_reasons(folder, "product", "--auxiliary", "more.csv")  # fmt: skip
+    assert status == 3
+    assert "a further file in the folder, 16 bytes" in reasons
+    assert "Smith" not in json.dumps(dossier)
+    assert any("whom nobody else resembles" in words for words in dossier["warnings"])
+    page = " ".join((folder / "out" / "report.txt").read_text().split())
+    assert "The whole record of a member whom nobody else resembles" in page
+    assert "The file holds more than its cells: a further file" in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["clean", "made.csv"], "reticent clean TABLE OUT"),
+        (["clean", "made.csv", "made.csv"], "would replace"),
+        (["clean", "made.csv", "out.txt"], "none of .csv"),
+        (["clean", "made.csv", "out.csv", "--target", "ill"], "means nothing for a table"),
+        (["clean", "generators.py", "out.csv"], "is no table"),
+        (["clean", "none.csv", "out.csv"], "there is no file"),
+    ],
+)  # fmt: skip
+def test_cleaning_a_table_refuses_in_one_sentence(folder, arguments, words):
+    before = (folder / "made.csv").read_bytes()
+    done = run(*arguments, folder=folder)
+    assert done.returncode == 2
+    assert words in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert (folder / "made.csv").read_bytes() == before
+
+
+def test_cleaning_a_table_says_as_json_what_was_left_out(folder):
+    made = fresh(folder).assign(town=lambda f: f["town"].astype("category").cat.add_categories(["Smith"]))  # fmt: skip
+    made.to_parquet(folder / "made.parquet")
+    done = run("clean", "made.parquet", "out.csv.gz", "--json", folder=folder)
+    said = json.loads(done.stdout)
+    assert said["table"] == "out.csv.gz"
+    assert any("dictionary" in part for part in said["left_out"])
+    assert "Smith" not in done.stdout

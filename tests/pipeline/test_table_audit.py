@@ -166,7 +166,7 @@ def test_the_dossier_has_no_small_count_of_people_either(world, of_copula):
     """Seven copied rows are a number of few people; the twin counts them, as the audit does before it hides them."""
     written = json.loads(of_copula.to_json())["evidence"]
     # How many values and columns there are is not a number of people.
-    allowed = {".rare_values", ".smallest_group"}
+    allowed = {".rare_values", ".smallest_group", ".rows.among", ".values.among"}
     assert set(small_numbers(written["file"])) <= allowed
     assert not set(small_numbers(written["synthetic"]["isolated"]))
     real, others = world["real"], world["holdout"]
@@ -196,6 +196,8 @@ def everything(part):
 COUNTS_OF_THINGS = {
     ".file.rare_values",
     ".file.smallest_group",
+    ".file.rows.among",
+    ".file.values.among",
     ".synthetic.described.loss.tables",
     ".synthetic.described.correlations.pair",
     *(f".synthetic.described.rare.{name}" for name in ("rare", "missing", "below", "emitted", "new")),

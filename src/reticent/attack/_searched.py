@@ -24,8 +24,10 @@ class Cell:
         The category of each record, from 0.
     found : array of bool, shape (n,)
         Which records count as found at this place.
+    columns : tuple of int
+        For whole rows, the columns of the stage, its target last, that stand at this place.
     rows : int
-        For whole rows, how many different ones stand at this place.
+        For whole rows, how many different ones stand there.
     coincidence : float
         For whole rows, the largest chance that a row of nobody in question equals one of the records.
     """
@@ -35,6 +37,7 @@ class Cell:
     stage: str
     categories: NDArray[np.uint8]
     found: NDArray[np.bool_]
+    columns: tuple[int, ...] = ()
     rows: int = 0
     coincidence: float = 1.0
 

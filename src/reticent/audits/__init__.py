@@ -3,7 +3,11 @@
 from reticent.audits._kind import Answers, Kind, View, Views
 from reticent.audits._sides import Sides
 from reticent.audits._table_again import Learned
-from reticent.audits._table_contents import contents_of_table
+from reticent.audits._table_contents import (
+    contents_of_table,
+    lone_row,
+    seen_in_rows,
+)
 from reticent.audits._table_transfer import transfer_of
 from reticent.audits.classifier import CLASSIFIER, ClassifierKind
 from reticent.audits.regressor import REGRESSOR, RegressorKind
@@ -26,6 +30,8 @@ __all__ = [
     "Views",
     "contents_of_table",
     "kind_of",
+    "lone_row",
+    "seen_in_rows",
     "transfer_of",
 ]
 

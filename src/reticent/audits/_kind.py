@@ -23,7 +23,7 @@ from reticent.evidence import (
     SyntheticEvidence,
     Utility,
 )
-from reticent.product import Internals, Product, Trainer
+from reticent.product import Internals, OpenedFile, Product, Trainer
 from reticent.report import SECTIONS, Section
 
 __all__ = ["Answers", "Kind", "View", "Views"]
@@ -201,9 +201,15 @@ class Kind(ABC):
         return ()
 
     def contents(
-        self, challenge: Any, sides: Sides, *, smallest_group: int
+        self,
+        challenge: Any,
+        sides: Sides,
+        *,
+        smallest_group: int,
+        beside: OpenedFile | None = None,
+        seed: int = 0,
     ) -> FileEvidence | None:
-        """Return what stands in a product that has no file of its own; None for one that has."""
+        """Return what stands in a product whose answers are its file, and in what that file holds besides; None for any other."""
         return None
 
     def remedies(self, evidence: Evidence) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ from reticent.evidence import (
     Utility,
 )
 from reticent.pool import TablePool
-from reticent.product import SyntheticTable, Trainer
+from reticent.product import OpenedFile, SyntheticTable, Trainer
 from reticent.report import TABLE_SECTIONS
 
 __all__ = ["SYNTHETIC_TABLE", "SyntheticTableKind"]
@@ -369,7 +369,13 @@ class SyntheticTableKind(Kind):
         )
 
     def contents(
-        self, challenge: SyntheticChallenge, sides: Sides, *, smallest_group: int
+        self,
+        challenge: SyntheticChallenge,
+        sides: Sides,
+        *,
+        smallest_group: int,
+        beside: OpenedFile | None = None,
+        seed: int = 0,
     ) -> FileEvidence | None:
         """Return how many people stand in the table by their row, or by a value that few have."""
         return contents_of_table(
@@ -377,6 +383,8 @@ class SyntheticTableKind(Kind):
             sides.tags,
             sides.units,
             smallest_group=smallest_group,
+            beside=beside,
+            seed=seed,
         )
 
     def remedies(self, evidence: Evidence) -> tuple[str, ...]:

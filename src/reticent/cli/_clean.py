@@ -1,21 +1,32 @@
 """What `reticent clean` does once its options are parsed."""
 
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, fields
+from pathlib import Path
 
 from reticent._json import write_json
 from reticent.cli._common import read_subject
 from reticent.cli._options import CleanOptions, TableOptions
+from reticent.errors import InvalidInput
 from reticent.evidence import Estimate
 from reticent.pipeline import CleanResult, clean
-from reticent.product import predicts_quantity
+from reticent.product import clean_table, is_table_file, predicts_quantity
 from reticent.report import Screen
 
 __all__ = ["run"]
 
+# Options that mean nothing for a table.
+OF_PRODUCTS = ("table", "target", "unit", "part", "schema", "drop", "group", "trust", "out", "seed")  # fmt: skip
+
 
 def run(options: CleanOptions) -> int:
     """Clean a product, save it, say what was done; return the exit status."""
+    if options.file is not None:
+        return _clean_table(options, options.file)
+    if is_table_file(options.product):
+        raise InvalidInput(
+            f"{options.product} is a table, and nothing says where its cells are to go; write the new file behind it: reticent clean TABLE OUT."
+        )
     trust = tuple(options.trust or ())
     table = read_subject(
         TableOptions(
@@ -37,6 +48,38 @@ def run(options: CleanOptions) -> int:
     else:
         _print(result, options)
     return 1 if result.still_found else 0
+
+
+def _clean_table(options: CleanOptions, out: Path) -> int:
+    """Write the cells of a table to another file, and say what was left out."""
+    if not is_table_file(options.product):
+        raise InvalidInput(
+            f"{options.product} is no table, so its cells cannot be written to {out}; name a table, or save a cleaned product with --out."
+        )
+    defaults = {f.name: f.default for f in fields(CleanOptions)}
+    given = [
+        name
+        for name in OF_PRODUCTS
+        if getattr(options, name) not in (None, defaults[name])
+    ]
+    if given:
+        raise InvalidInput(
+            f"--{given[0]} belongs to the cleaning of a product and means nothing for a table; leave it out."
+        )
+    left_out = clean_table(options.product, out)
+    if options.json:
+        sys.stdout.write(write_json({"left_out": list(left_out), "table": str(out)}))
+        return 0
+    console = Screen(markup=False)
+    console.print("Left out:" if left_out else "There was nothing but cells.")
+    for what in left_out:
+        console.print(f"    {what}", soft_wrap=True)
+    console.print(
+        "  The cells themselves may still tell members from others: audit the table.",
+        soft_wrap=True,
+    )
+    console.print(f"  Table: {out}", soft_wrap=True)
+    return 0
 
 
 def _print(result: CleanResult, options: CleanOptions) -> None:

@@ -437,12 +437,18 @@ class SynthesizeOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class CleanOptions:
-    """Make a product whose file holds less about its members, and which answers them as before.
+    """Make a product whose file holds less about its members, and which answers them as before; or, with two files of tables, write the cells of the first to the second and nothing else.
 
     Exit status: 0 all that was found is cleaned, 1 something is still found, 2 wrong usage or bad input.
     """
 
-    product: Path = argument(help="A folder with a product, or a .skops file.")
+    product: Path = argument(
+        help="A folder with a product, or a .skops file; or a table: CSV, CSV.gz or Parquet."
+    )
+    file: Path | None = argument(
+        None,
+        help="For a table: the new file, CSV, CSV.gz or Parquet, with its cells and nothing else.",
+    )
     table: Path | None = option(
         None,
         help="The table that it was trained on: CSV, CSV.gz or Parquet; without it the built-in one.",

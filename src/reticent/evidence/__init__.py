@@ -78,7 +78,10 @@ from reticent.evidence.fidelity import (
 from reticent.evidence.file import (
     FileEvidence,
     FoundInFile,
+    HeldOutFound,
+    LoneRow,
     found_beyond_chance,
+    held_out_found,
     without_small_counts,
 )
 from reticent.evidence.histogram import (
@@ -108,6 +111,7 @@ from reticent.evidence.measures import (
     Gain,
     GeneratorAgainstClaim,
     GroupPrivacy,
+    HeldOutPeople,
     InsiderPrivacy,
     Measure,
     Privacy,
@@ -261,6 +265,8 @@ __all__ = [
     "GroupSpread",
     "GuessCount",
     "GuessedAttribute",
+    "HeldOutFound",
+    "HeldOutPeople",
     "Histogram",
     "Identification",
     "InsiderEvidence",
@@ -269,6 +275,7 @@ __all__ = [
     "Joint",
     "JudgeEvidence",
     "Limit",
+    "LoneRow",
     "LongStatistic",
     "LossQuantile",
     "Marginals",
@@ -344,6 +351,7 @@ __all__ = [
     "guess_attribute",
     "guess_counts",
     "guesses",
+    "held_out_found",
     "individual_histogram",
     "individual_privacy",
     "infer_attribute",

@@ -31,7 +31,7 @@ from reticent.pipeline._begin import begin
 from reticent.pipeline._case import Case
 from reticent.pipeline._claims import Claims, examine_claims, three_epsilons
 from reticent.pipeline._controls import judge_controls
-from reticent.pipeline._file import Files, open_files
+from reticent.pipeline._file import Files, open_beside, open_files
 from reticent.pipeline._gather import Gathered, Heard, gather, posterior_of
 from reticent.pipeline._insider import play_insider
 from reticent.pipeline._look import (
@@ -63,6 +63,7 @@ from reticent.report import (
     access_of,
     aside_warning,
     insider_warning,
+    lone_row_sentence,
     policy_digest,
     summarise,
 )
@@ -143,6 +144,7 @@ def run_audit(
         blind=blind,
         attributes=guess_attributes(case, product, between),
         recipe=learn_again(case, size, between),
+        beside=open_beside(case),
     )
     gathered = gather(plan, arena, scored, heard, run)
     dossier = _dossier(
@@ -365,6 +367,8 @@ def warnings_of(kind: Kind, policy: Policy, evidence: Evidence) -> tuple[str, ..
     # The policy does not weigh the insider, but the reader must still learn what one could do (decision 0008).
     if kind.plays_insider and not policy.decides("insider"):
         warnings = (insider_warning(evidence.insider),)
+    lone = None if evidence.file is None else evidence.file.lone_row
+    warnings += () if lone is None else (lone_row_sentence(lone),)
     return (*warnings, aside_warning(evidence)) if evidence.aside else warnings
 
 

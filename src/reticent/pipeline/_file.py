@@ -16,10 +16,16 @@ from reticent.pipeline._begin import (
     search_content,
 )
 from reticent.pipeline._case import Case, train_seed
-from reticent.product import OpenedFile, Product, as_product, open_file
+from reticent.product import (
+    OpenedFile,
+    Product,
+    SyntheticTable,
+    as_product,
+    open_file,
+)
 from reticent.run import Run
 
-__all__ = ["Files", "open_files"]
+__all__ = ["Files", "open_beside", "open_files"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +44,17 @@ class Files:
     product: Laid | None = None
     unrelated: Laid | None = None
     findings: tuple[Finding, ...] = ()
+
+
+def open_beside(case: Case) -> OpenedFile | None:
+    """Lay what the file of a synthetic table holds besides its cells beside the records in question; None if that is nothing."""
+    product = case.plan.product
+    if not isinstance(product, SyntheticTable):
+        return None
+    contents = product.beside.contents
+    if not (contents.arrays or contents.texts or contents.unread):
+        return None
+    return open_file(product, case.both, contents=contents)
 
 
 def open_files(case: Case, begun: Begun, null: Null, run: Run) -> Files:

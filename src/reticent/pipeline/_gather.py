@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from reticent.attack import Attack, FoundAt, Need, count_file, search_file
-from reticent.audits import Kind, Sides
+from reticent.audits import Kind, Sides, lone_row, seen_in_rows
 from reticent.errors import InvalidInput
 from reticent.evidence import (
     Asked,
@@ -54,6 +54,7 @@ from reticent.evidence import (
 from reticent.pipeline._plan import AuditPlan
 from reticent.pipeline._score import Arena, Scored, Trial
 from reticent.policy import Policy
+from reticent.product import OpenedFile, SyntheticTable
 from reticent.run import Run
 
 __all__ = [
@@ -103,6 +104,8 @@ class Heard:
         Columns that were guessed from the answers.
     recipe : RecipeUse or None
         What synthetic tables are like, and good for, that were made again.
+    beside : OpenedFile or None
+        What the file of a synthetic table holds besides its cells, laid beside all records.
     """
 
     insider: InsiderEvidence | None = None
@@ -114,6 +117,7 @@ class Heard:
     blind: BlindEvidence | None = None
     attributes: tuple[GuessedAttribute, ...] = ()
     recipe: RecipeUse | None = None
+    beside: OpenedFile | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -330,7 +334,16 @@ def _file(work: _Work) -> FileEvidence | None:
     file = challenge.file
     if file is None:
         kind = work.plan.kind
-        return kind.contents(challenge, work.sides, smallest_group=smallest)
+        product = work.plan.product
+        besides = product.beside.parts if isinstance(product, SyntheticTable) else ()
+        contents = kind.contents(
+            challenge,
+            work.sides,
+            smallest_group=smallest,
+            beside=work.heard.beside,
+            seed=work.run.seed,
+        )
+        return contents and replace(contents, besides=besides)
     searched = challenge.searched or search_file(file, smallest_group=smallest)
     counts = count_file(file, searched, work.sides.tags)
 
@@ -349,6 +362,8 @@ def _file(work: _Work) -> FileEvidence | None:
         parameters=counts.parameters,
         size=counts.size,
         unread=counts.unread,
+        lone_row=lone_row(counts),
+        held_out=seen_in_rows(counts, smallest=smallest),
     )
 
 

@@ -48,6 +48,7 @@ NO_HOLDOUT = (
     "who is exposed, nor how useful the table is for others. Keep some people back before a generator is trained (about half of them) and name them "
     "with --holdout, or mark them as reserved in a column and name it with --part."
 )
+MOST_NAMED = 8  # things besides the cells; more would hide the rest
 PART = "\0part"  # a column that no file can have
 DEFENDER, RESERVED, AUXILIARY = "defender", "reserved", "auxiliary"
 # Records that recipes of reticent's own need; with fewer in a part, those of the control or of the pool could not be made.
@@ -318,6 +319,7 @@ class GivenTables:
             *alike.findings,
             *_missing(missing, self.target),
             *self._about_critic(),
+            *_besides(self.synthetic),
         ]
         table, about_auxiliary = _with_auxiliary(table, seed=seed)
         table = replace(table, findings=(*table.findings, *findings, *about_auxiliary))
@@ -429,6 +431,25 @@ def _with_auxiliary(table: Table, *, seed: int) -> tuple[Table, list[Finding]]:
             severity=Severity.NOTE,
             text=f"no auxiliary table was given, so a random half of the people of the holdout ({len(chosen):,} of {len(people):,}) tells attackers what is "
             "common in the population, and only the others are judged as non-members; with --auxiliary all of them would be.",
+        )
+    ]
+
+
+def _besides(synthetic: SyntheticTable) -> list[Finding]:
+    """Say what leaves with the table besides its cells, and what of it could not be read: while it is there, nothing is released."""
+    parts = dict.fromkeys(synthetic.beside.parts)
+    unread = dict.fromkeys(part.place for part in synthetic.beside.contents.unread)
+    if not parts and not unread:
+        return []
+    named = "; ".join([*parts, *(f"what could not be read in {place}" for place in unread)][:MOST_NAMED])  # fmt: skip
+    more = len(parts) + len(unread) - MOST_NAMED
+    named += f"; {more} more" if more > 0 else ""
+    return [
+        Finding(
+            name="besides_cells",
+            severity=Severity.OPEN,
+            text=f"the file of the synthetic table holds more than its cells ({named}), and whatever stands there leaves with it; write the cells alone "
+            "with reticent clean TABLE OUT, and audit that file.",
         )
     ]
 

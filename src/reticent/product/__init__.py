@@ -47,6 +47,8 @@ from reticent.product._store import (
 from reticent.product._synthetic import (
     SYNTHETIC_FILE,
     SyntheticTable,
+    clean_table,
+    is_table_file,
     load_synthetic,
     write_synthetic,
 )
@@ -96,11 +98,13 @@ __all__ = [
     "answers_of",
     "as_product",
     "clean_product",
+    "clean_table",
     "contents_of",
     "declares_class",
     "declares_quantity",
     "frequent_categories",
     "holds_plain_hash",
+    "is_table_file",
     "is_trained_on",
     "load_product",
     "load_synthetic",

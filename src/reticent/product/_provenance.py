@@ -20,6 +20,7 @@ __all__ = [
     "Provenance",
     "holds_plain_hash",
     "is_trained_on",
+    "notes_bytes",
     "read_notes",
     "read_provenance",
     "table_digest",
@@ -157,12 +158,17 @@ def write_notes(folder: Path, notes: Notes) -> None:
 
 def write_notes_file(file: Path, notes: Notes) -> None:
     """Write what there is to say about a product to a file of any name, readable by its owner alone."""
+    write_text(file, notes_bytes(notes).decode(), mode=0o600)
+
+
+def notes_bytes(notes: Notes) -> bytes:
+    """Return the file that says what there is to say about a product."""
     content = {
         **encode(notes.provenance),
         "quantity": notes.quantity,
         "learned": list(notes.learned),
     }
-    write_text(file, write_json(content), mode=0o600)
+    return write_json(content).encode()
 
 
 def read_provenance(path: Path | str) -> Provenance:

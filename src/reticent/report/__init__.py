@@ -28,7 +28,12 @@ from reticent.report.progress import Terminal, is_watched, terminal
 from reticent.report.sections import SECTIONS, TABLE_SECTIONS
 from reticent.report.sections.epsilons import refuted_sentence
 from reticent.report.signature import is_signed_by, make_keys, sign
-from reticent.report.summary import aside_warning, insider_warning, summarise
+from reticent.report.summary import (
+    aside_warning,
+    insider_warning,
+    lone_row_sentence,
+    summarise,
+)
 from reticent.report.svg import Axis, Plot
 from reticent.report.text import print_report, render_short, render_text
 from reticent.report.train_text import (
@@ -66,6 +71,7 @@ __all__ = [
     "insider_warning",
     "is_signed_by",
     "is_watched",
+    "lone_row_sentence",
     "make_keys",
     "plan_json",
     "policy_digest",

@@ -3,10 +3,24 @@
 from collections.abc import Sequence
 from math import ceil, floor
 
-from reticent.evidence import Estimate, Evidence, InsiderEvidence, Statement, Threat
+from reticent.evidence import (
+    Estimate,
+    Evidence,
+    InsiderEvidence,
+    LoneRow,
+    Statement,
+    Threat,
+)
 from reticent.policy import Decision, Outcome, Policy, Verdict
 
-__all__ = ["aside_warning", "insider_warning", "noun_of", "outsider_does", "summarise"]
+__all__ = [
+    "aside_warning",
+    "insider_warning",
+    "lone_row_sentence",
+    "noun_of",
+    "outsider_does",
+    "summarise",
+]
 
 TABLE = "synthetic_table"  # the kind of product, as dossiers name it
 ROWS = "compares rows"  # the family of attacks on one
@@ -143,6 +157,14 @@ def insider_warning(insider: InsiderEvidence | None) -> str:
     return (
         f"An insider who knows the recipe and every record's tag but two found the member in {right}: privacy score "
         f"{insider.privacy}."
+    )
+
+
+def lone_row_sentence(lone: LoneRow) -> str:
+    """Return where the whole record of a member stands whom nobody resembles, and what coincidence has to do with it."""
+    return (
+        f"The whole record of a member whom nobody else resembles stands in what would be released ({lone.place}). Of {lone.others:,} other people whom "
+        f"nobody resembles none does, so that coincidence puts at most {lone.chance:.2%} of such people there (at 95 % confidence)."
     )
 
 

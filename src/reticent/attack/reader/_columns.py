@@ -46,6 +46,18 @@ class Columns:
         self._sorted: dict[int, NDArray[np.float64]] = {}
         self._holders: dict[int, NDArray[np.int64]] = {}
 
+    @classmethod
+    def beside(
+        cls,
+        matrix: NDArray[np.float64],
+        target: NDArray[np.float64],
+        people: NDArray[np.int64],
+    ) -> "Columns":
+        """Return the columns of records with the target as the last one."""
+        both = np.empty((len(matrix), matrix.shape[1] + 1), order="F")
+        both[:, :-1], both[:, -1] = matrix, target
+        return cls(both, people)
+
     @property
     def width(self) -> int:
         """Number of columns."""

@@ -24,7 +24,7 @@ from reticent.product import OpenedFile
 from reticent.product.contents import NamedArray
 from reticent.run import one_thread
 
-__all__ = ["row_cells"]
+__all__ = ["equal_rows", "row_cells"]
 
 LEAST_ROWS = 5  # fewer are a summary; that of a single person is found by its values
 SAMPLED = 256  # rows of an array from which its columns are recognised
@@ -124,6 +124,7 @@ def row_cells(
                         stage=name,
                         categories=categories,
                         found=categories > 0,
+                        columns=found.columns,
                         rows=found.rows,
                         coincidence=found.coincidence,
                     )
@@ -133,6 +134,22 @@ def row_cells(
             near = (_near(place, arrays, name, columns) for name, columns in stages)
             cells += [cell for cell in near if cell is not None]
     return cells, frozenset(copies)
+
+
+def equal_rows(
+    file: OpenedFile, cell: Cell, tags: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Return whether each record equals a member's in the columns that stand at the place of a cell of rows."""
+    stage = next(stage for stage in file.stages if stage.name == cell.stage)
+    columns = Columns.beside(stage.matrix, file.target, file.people)
+    chosen = list(cell.columns)
+    matrix = columns.matrix[:, chosen]
+    tolerance = columns.tolerance(SINGLE, rows=True)[chosen]
+    equal = np.zeros(len(tags), dtype=bool)
+    for phase in PHASES:
+        hashes = row_hashes(matrix, tolerance, phase)
+        equal |= np.isin(hashes, hashes[tags])
+    return equal
 
 
 def _stacked(arrays: list[NamedArray]) -> list[NamedArray]:
@@ -167,12 +184,13 @@ def _coded_words(file: OpenedFile) -> dict[str, list[NDArray[np.float64]]]:
 class _Found:
     """What of the records is found at one place.
 
-    ``copies`` counts them for each record, ``share`` says which part of the place's rows are records, ``rows`` how many different rows there
-    are, and ``coincidence`` bounds the chance that a stranger's row equals one of the records.
+    ``copies`` counts them for each record, ``share`` says which part of the place's rows are records, ``columns`` in which columns, ``rows`` how
+    many different rows there are, and ``coincidence`` bounds the chance that a stranger's row equals one of the records.
     """
 
     copies: NDArray[np.float64]
     share: float
+    columns: tuple[int, ...]
     rows: int
     coincidence: float
 
@@ -221,6 +239,8 @@ def _both(one: _Found, other: _Found) -> _Found:
     return _Found(
         copies=one.copies + other.copies,
         share=max(one.share, other.share),
+        # Those that all of them hold: more records coincide in these.
+        columns=tuple(j for j in one.columns if j in other.columns),
         rows=one.rows + other.rows,
         coincidence=max(one.coincidence, other.coincidence),
     )
@@ -562,7 +582,7 @@ def _copies_of(
         rows = rows[np.linspace(0, len(rows) - 1, SAMPLED).astype(np.int64)]
     records = columns.matrix[:, chosen]
     if (recognised.tolerance < 0).any():
-        return _within(rows, records, -recognised.tolerance, columns)
+        return _within(rows, records, -recognised.tolerance, tuple(chosen))
     copies, share, different, twins = np.zeros(len(records)), 0.0, 0, 0
     for phase in PHASES:
         hashes, counts = np.unique(
@@ -582,6 +602,7 @@ def _copies_of(
     return _Found(
         copies=copies,
         share=share,
+        columns=tuple(sorted(chosen)),
         rows=different,
         coincidence=_at_most(twins, len(records)),
     )
@@ -591,7 +612,7 @@ def _within(
     rows: NDArray[np.float64],
     records: NDArray[np.float64],
     tolerance: NDArray[np.float64],
-    columns: Columns,
+    columns: tuple[int, ...],
 ) -> _Found:
     """Return the same for rows that may differ from a record by a tolerance in every column."""
     known = cKDTree(np.nan_to_num(records / tolerance))
@@ -603,6 +624,7 @@ def _within(
     return _Found(
         copies=found.astype(np.float64),
         share=float(np.isfinite(of_rows).mean()),
+        columns=columns,
         rows=len(np.unique(rows, axis=0)),
         coincidence=_at_most(int(np.isfinite(second).sum()), len(records)),
     )

@@ -9,7 +9,7 @@ from reticent.attack.reader._positions import position_cells
 from reticent.attack.reader._rows import row_cells
 from reticent.attack.reader._trees import tree_evidence
 from reticent.attack.reader._values import value_cells, word_cells
-from reticent.product import OpenedFile, Stage
+from reticent.product import OpenedFile
 
 __all__ = ["search_file"]
 
@@ -26,7 +26,11 @@ def search_file(file: OpenedFile, *, smallest_group: int = 20) -> Searched:
     """
     # The numbers are a stranger's. What overflows is no record, and needs no warning.
     with np.errstate(all="ignore"):
-        stages = [(stage.name, _with_target(stage, file)) for stage in file.stages]
+        # Sorted once for all arrays that they are compared with.
+        stages = [
+            (stage.name, Columns.beside(stage.matrix, file.target, file.people))
+            for stage in file.stages
+        ]
         rows, copies = row_cells(file, stages)
         values = value_cells(
             file, stages, smallest_group=smallest_group, without=copies
@@ -42,10 +46,3 @@ def search_file(file: OpenedFile, *, smallest_group: int = 20) -> Searched:
         records=len(file),
         smallest_group=smallest_group,
     )
-
-
-def _with_target(stage: Stage, file: OpenedFile) -> Columns:
-    """Return the columns of a stage, sorted once for all arrays that they are compared with; the last one is the target."""
-    both = np.empty((len(file), stage.matrix.shape[1] + 1), order="F")
-    both[:, :-1], both[:, -1] = stage.matrix, file.target
-    return Columns(both, file.people)

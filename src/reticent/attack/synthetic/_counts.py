@@ -7,7 +7,14 @@ from numpy.typing import NDArray
 
 from reticent.data import UNKNOWN
 
-__all__ = ["excess", "hashed_rows", "log_share", "occurrences", "tuples"]
+__all__ = [
+    "excess",
+    "hashed_rows",
+    "log_share",
+    "occurrences",
+    "tuples",
+    "unlike_all_others",
+]
 
 # Multipliers of a hash that is a sum of one term per cell (splitmix64, Steele, Lea & Flood, OOPSLA 2014).
 _GAMMA, _FIRST, _SECOND = (
@@ -29,6 +36,25 @@ def hashed_rows(codes: NDArray[np.int32]) -> NDArray[np.uint64]:
         z = (z ^ (z >> np.uint64(30))) * _FIRST
         z = (z ^ (z >> np.uint64(27))) * _SECOND
         return np.asarray(z ^ (z >> np.uint64(31)))
+
+
+def unlike_all_others(codes: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Return which rows differ from every other in at least two columns.
+
+    Examples
+    --------
+    >>> unlike_all_others(np.array([[1, 1, 1], [1, 1, 2], [3, 4, 5]])).tolist()
+    [False, False, True]
+    """
+    cells = hashed_rows(codes)
+    whole = cells.sum(axis=1, dtype=np.uint64)
+    alone = np.ones(len(codes), dtype=bool)
+    for j in range(codes.shape[1]):
+        with np.errstate(over="ignore"):
+            without = whole - cells[:, j]
+        _, place, counts = np.unique(without, return_inverse=True, return_counts=True)
+        alone &= counts[place] == 1
+    return alone
 
 
 def occurrences(

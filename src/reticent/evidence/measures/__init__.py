@@ -8,6 +8,7 @@ from reticent.evidence.measures.exposed import Exposed
 from reticent.evidence.measures.file_records import FileRecords
 from reticent.evidence.measures.gain import Gain
 from reticent.evidence.measures.group_privacy import GroupPrivacy
+from reticent.evidence.measures.held_out_people import HeldOutPeople
 from reticent.evidence.measures.insider_privacy import InsiderPrivacy
 from reticent.evidence.measures.privacy import Privacy
 from reticent.evidence.measures.proven_claim import ProofAgainstClaim
@@ -26,6 +27,7 @@ __all__ = [
     "Gain",
     "GeneratorAgainstClaim",
     "GroupPrivacy",
+    "HeldOutPeople",
     "InsiderPrivacy",
     "Measure",
     "Privacy",

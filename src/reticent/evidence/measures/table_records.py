@@ -41,14 +41,18 @@ class TableRecords(FileRecords):
         found = []
         if rows is not None and readable(file, rows):
             found.append(
-                f"the whole rows of {people(rows.members, smallest)} members and of {people(rows.nonmembers, smallest)} non-members"
+                f"the whole rows of {people(rows.members, smallest)} members and of {people(rows.nonmembers, smallest)} non-members{_besides(rows)}"
             )
         if values is not None and readable(file, values):
             found.append(
-                f"in the column '{values.place}' a value that fewer than {smallest} people have of {people(values.members, smallest)} members and of "
-                f"{people(values.nonmembers, smallest)} non-members"
+                (f"in the column '{values.place}'" if not values.stage else "")
+                + f" a value that fewer than {smallest} people have of {people(values.members, smallest)} members and of "
+                f"{people(values.nonmembers, smallest)} non-members{_besides(values)}"
             )
-        where = "; ".join(found) or "no row and no rare value of anybody"
+        where = (
+            "; ".join(words.strip() for words in found)
+            or "no row and no rare value of anybody"
+        )
         return replace(
             statement,
             words="the number of members who can be read in the synthetic table",
@@ -79,6 +83,12 @@ def people(count: int, smallest: int) -> str:
     ('fewer than 20', 'fewer than 20', '1,200')
     """
     return f"{count:,}" if count >= smallest else f"fewer than {smallest}"
+
+
+def _besides(at: FoundInFile) -> str:
+    """Return that a place is none of the cells, and which it is; nothing for cells."""
+    # Only what stands besides the cells is laid beside people in stages.
+    return f", besides its cells ({at.place})" if at.stage else ""
 
 
 def _shown_low(estimate: Estimate) -> float:

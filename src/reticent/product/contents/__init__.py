@@ -1,6 +1,11 @@
 """What the file of a product contains, byte by byte: read without building objects and without running anything."""
 
 from reticent.product.contents._read import contents_of, read_contents
+from reticent.product.contents._tables import (
+    BesideCells,
+    beside_cells,
+    with_files,
+)
 from reticent.product.contents._values import (
     Contents,
     NamedArray,
@@ -11,12 +16,15 @@ from reticent.product.contents._values import (
 )
 
 __all__ = [
+    "BesideCells",
     "Contents",
     "NamedArray",
     "NamedTexts",
     "Tree",
     "Unread",
+    "beside_cells",
     "contents_of",
     "place_of",
     "read_contents",
+    "with_files",
 ]

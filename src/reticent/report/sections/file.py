@@ -9,9 +9,10 @@ from reticent.evidence import FileEvidence, FoundInFile
 from reticent.report._dossier import Dossier
 from reticent.report._markup import block, lead, listed, table, wrapped
 from reticent.report._terminal import grid, paragraph, stack
+from reticent.report.summary import lone_row_sentence
 from reticent.report.words import plain, whole
 
-__all__ = ["FileSection"]
+__all__ = ["FileSection", "about_people", "was_seen"]
 
 HEADS = ("what", "members", "non-members", "where in the file")
 MOST_NOTES = 5  # places that could not be read, or are as long as the table; more would hide the rest
@@ -63,11 +64,11 @@ def _words(dossier: Dossier, file: FileEvidence) -> list[str]:
         f"The file has {file.size:,} bytes and {density}.",
         f"Every record of {file.members:,} members and {file.nonmembers:,} non-members was looked for in it.",
     ]
-    if any(_found(file)):
+    if any(_found(file)) and not was_seen(file):
         words.append(
             "The product never saw the non-members, so those of them that are found are coincidences, and as many of the members may be."
         )
-    else:
+    elif not any(_found(file)):
         words.append(
             "None was found. A copy that was encrypted, rotated or mixed with others would not be seen."
         )
@@ -106,12 +107,30 @@ def _found(file: FileEvidence) -> Iterator[tuple[str, FoundInFile]]:
             yield what, at
 
 
+def was_seen(file: FileEvidence | None) -> bool:
+    """Return whether non-members stand in the file whom whoever made it saw."""
+    return file is not None and file.held_out is not None and file.held_out.seen
+
+
+def about_people(file: FileEvidence) -> list[str]:
+    """Return what was found of members whom nobody resembles, and of people who are said to be held out."""
+    words = [] if file.lone_row is None else [lone_row_sentence(file.lone_row)]
+    held_out = file.held_out
+    if held_out is not None and was_seen(file):
+        words.append(
+            f"Held-out people stand there ({held_out.place}) whom whoever made it must have seen: {held_out.found:,} of their records equal no member's, "
+            f"where at most {held_out.factor:g} times as many are explained as equal a member's and are missing there."
+        )
+    return words
+
+
 def _where(at: FoundInFile) -> str:
     return f"{at.place} ({at.stage})" if at.stage else at.place
 
 
 def _notes(file: FileEvidence) -> list[str]:
-    notes = [
+    notes = about_people(file)
+    notes += [
         f"As long as the number of members: {place}."
         for place in file.long_axes[:MOST_NOTES]
     ]

@@ -9,6 +9,7 @@ from reticent.evidence import SyntheticEvidence, people, strongest
 from reticent.report._dossier import Dossier
 from reticent.report._markup import block, heading, lead, table
 from reticent.report._terminal import grid, paragraph, stack
+from reticent.report.sections.file import about_people, was_seen
 from reticent.report.words import percent, plain, whole
 
 __all__ = ["TableExposedSection"]
@@ -73,12 +74,21 @@ def _words(dossier: Dossier, synthetic: SyntheticEvidence) -> list[str]:
     words = [
         f"Every record of {evidence.members:,} members and {evidence.nonmembers:,} non-members was compared with the {synthetic.rows:,} synthetic rows, "
         f"and with {synthetic.auxiliary:,} records of other people.",
-        "The generator never saw the non-members, so what is found of them is coincidence, and as much of what is found of members may be.",
     ]
+    if not was_seen(evidence.file):
+        words.append(
+            "The generator never saw the non-members, so what is found of them is coincidence, and as much of what is found of members may be."
+        )
     if synthetic.searched is not None:
         words.append(
             f"The nearest rows were looked for among {synthetic.searched:,} evenly spaced rows of each table that has more; equal rows and values among all."
         )
+    if evidence.file is not None:
+        words += about_people(evidence.file)
+        words += [
+            f"The file holds more than its cells: {what}."
+            for what in evidence.file.besides[:MOST_COLUMNS]
+        ]
     isolated = synthetic.isolated
     if isolated is not None:
         words.append(
@@ -96,7 +106,13 @@ def _found(dossier: Dossier) -> Iterator[tuple[str, str, str]]:
         ("their whole row is in the synthetic table", file.rows),
         (
             f"a value that fewer than {smallest} people have"
-            + ("" if file.values is None else f", in '{file.values.place}'"),
+            + (
+                ""
+                if file.values is None
+                else f", besides the cells ({file.values.place})"
+                if file.values.stage
+                else f", in '{file.values.place}'"
+            ),
             file.values,
         ),
     ):
