@@ -8,7 +8,7 @@ from reticent.cli._common import read_subject
 from reticent.cli._options import CleanOptions, TableOptions
 from reticent.evidence import Estimate
 from reticent.pipeline import CleanResult, clean
-from reticent.product import predicts_quantity
+from reticent.product import SavedProduct
 from reticent.report import Screen
 
 __all__ = ["run"]
@@ -16,7 +16,7 @@ __all__ = ["run"]
 
 def run(options: CleanOptions) -> int:
     """Clean a product, save it, say what was done; return the exit status."""
-    trust = tuple(options.trust or ())
+    saved = SavedProduct(options.product, trust=tuple(options.trust or ()))
     table = read_subject(
         TableOptions(
             table=options.table,
@@ -27,11 +27,9 @@ def run(options: CleanOptions) -> int:
             drop=options.drop,
         ),
         group=options.group,
-        quantity=predicts_quantity(options.product, trust=trust),
+        quantity=saved.quantity,
     )
-    result = clean(
-        options.product, table, out=options.out, trust=trust, seed=options.seed
-    )
+    result = clean(saved, table, out=options.out, seed=options.seed)
     if options.json:
         sys.stdout.write(_json(result, options))
     else:
