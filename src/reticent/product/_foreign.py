@@ -117,6 +117,7 @@ class Cell:
                 raise
             finally:
                 timer.cancel()
+                timer.join()  # it holds this object
         self._must_have_opened_nothing(head)
         if "error" in head:
             name, words = head["error"]
@@ -324,6 +325,7 @@ class ForeignProduct:
         smallest_group: int = SMALLEST_GROUP,
     ) -> Cleaned:
         """Return the product without what its file need not tell; see :func:`reticent.product.clean_product`."""
+        self._try(members.features)
         facts, arrays = self.cell.ask(
             "clean",
             number=self.number,
@@ -387,20 +389,7 @@ class ForeignProduct:
     def _ask(
         self, verb: str, features: pd.DataFrame, *, most: int, **arguments: Any
     ) -> tuple[dict[str, Any], list[NDArray[Any]]]:
-        """Ask about records; a product that hangs is found by the first few of them."""
-        if verb == "ask" and len(features) > FIRST_RECORDS and not self.cell.was_asked:
-            self.cell.was_asked = True
-            # What is wrong with its answers is said of all of them.
-            with contextlib.suppress(InvalidPredictions):
-                self.cell.ask(
-                    verb,
-                    number=self.number,
-                    features=features.iloc[:FIRST_RECORDS],
-                    most=most,
-                    seconds=FIRST,
-                    doing=f"to be asked about {FIRST_RECORDS} records",
-                    **arguments,
-                )
+        self._try(features)
         return self.cell.ask(
             verb,
             number=self.number,
@@ -410,6 +399,24 @@ class ForeignProduct:
             doing=f"to be asked about {len(features):,} records",
             **arguments,
         )
+
+    def _try(self, features: pd.DataFrame) -> None:
+        """Ask about the first few records before anything else: a product that hangs is found in seconds."""
+        if self.cell.was_asked or len(features) <= FIRST_RECORDS:
+            return
+        self.cell.was_asked = True
+        few = features.iloc[:FIRST_RECORDS]
+        # What is wrong with its answers is said of all of them.
+        with contextlib.suppress(InvalidPredictions):
+            self.cell.ask(
+                "ask",
+                number=self.number,
+                method="outputs",
+                features=few,
+                most=2 * 8 * FIRST_RECORDS * (len(self.classes) or 1),
+                seconds=FIRST,
+                doing=f"to be asked about {len(few)} records",
+            )
 
     def _seconds(self, records: int) -> float:
         return LATER + PER_RECORD * records
