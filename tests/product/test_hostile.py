@@ -37,8 +37,9 @@ import os, sys
 log = os.open(os.environ["HOSTILE_LOG"], os.O_WRONLY)
 def tell(event, arguments):
     if event.partition(".")[0] in ("os", "socket", "subprocess", "shutil", "tempfile", "glob", "hostile") or event in ("open", "sys.addaudithook"):
-        if event not in ("os.putenv", "os.unsetenv"):
-            what = arguments[0] if arguments else ""
+        what = arguments[0] if arguments else ""
+        # A number is a file that is open already.
+        if event not in ("os.putenv", "os.unsetenv") and not isinstance(what, int):
             what = os.fsdecode(what) if isinstance(what, (bytes, str)) else repr(what)
             os.write(log, f"{os.getpid()}\\t{event}\\t{what[:300]}\\n".encode(errors="replace"))
 sys.addaudithook(tell)
@@ -62,7 +63,7 @@ import skops.io
 file = os.path.join("filename", "product.skops")
 model = skops.io.load(file, trusted=skops.io.get_untrusted_types(file=file))
 import pandas
-model.predict_proba(pandas.DataFrame({"a": [None], "b": [0.0]}, dtype=object))
+model.predict_proba(pandas.DataFrame({"a": [float("nan")], "b": [0.0]}, dtype=object))
 """
 # Types that somebody vouches for; what they try is what no trusted type should be able to.
 VOUCHED = """
@@ -109,7 +110,7 @@ class Leaves(Model):
 class Exits(Model):
     def harm(self): sys.exit(0)
 class Fills(Model):
-    def harm(self): self.all = [np.ones(2**27) for _ in range(1000)]
+    def harm(self): self.all = np.ones(2**31)
 class Talks(Model):
     def harm(self): print("x" * 10**6)
 class Wide(Model):
@@ -117,7 +118,7 @@ class Wide(Model):
 class Long(Model):
     def predict_proba(self, X): return np.full((10**6, 2), 0.5)
 class Objects(Model):
-    def predict_proba(self, X): return np.full((len(X), 2), None, dtype=object)
+    def predict_proba(self, X): return np.full((len(X), 2), {}, dtype=object)
 """
 OUTSIDE = "tried to reach outside itself"
 OF_VOUCHED = {
@@ -126,7 +127,7 @@ OF_VOUCHED = {
     "Loads": OUTSIDE,
     "Leaves": "crashed the process in which it was asked (status 0)",
     "Exits": "raised SystemExit",
-    "Fills": "raised",
+    "Fills": "raised MemoryError",
     "Wide": "have the shape (400, 7) where (400, 2) was expected",
     "Long": "have the shape (1000000, 2) where (400, 2)",
     "Objects": "raised TypeError",
@@ -444,9 +445,10 @@ def is_allowed(folder, case, what):
     libraries = {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}
     libraries |= {sys.prefix, sys.base_prefix, str(Path(__file__).parents[2] / "src")}
     libraries |= {str(Path(os.path.realpath(sys.executable)).parents[1])}
+    libraries |= {place for place in sys.path if Path(place).name == "src"}
     product = folder / ("circle" if case == "cleaned" else case)
     own = {folder / name for name in ("people.csv", "own", "home", "new", "reticent-report")}  # fmt: skip
-    places = [*map(Path, libraries), product, *own, Path("/proc"), Path("/sys"), Path("/dev/null"), Path("/etc/mime.types")]  # fmt: skip
+    places = [*map(Path, libraries), product, *own, Path("/proc"), Path("/sys"), Path("/dev/null"), Path("/usr/share/zoneinfo")]  # fmt: skip
     return any(path.is_relative_to(place) for place in places)
 
 
@@ -454,21 +456,19 @@ def is_allowed(folder, case, what):
 def test_nothing_outside_is_opened(watched, name):
     """Not by the auditor's process, and not by that of the product before it is locked; what it tries afterwards is refused and told."""
     folder, results, events = watched
-    locked, refused = set(), []
+    locked, refused, opened = set(), [], []
     for process, event, what in events[name]:
         if event == "sys.addaudithook":
             locked.add(process)
         elif event in ("open", "os.listdir", "os.scandir", "os.mkdir"):
             if is_allowed(folder, name, what):
                 continue
-            if process in locked:
-                refused.append((event, what))
-            else:
-                assert False, f"{event} {what}"  # noqa: B011, PT015
+            (refused if process in locked else opened).append((event, what))
         elif process in locked:
             refused.append((event, what))
-        else:
-            assert event not in ("os.system", "os.fork", "os.exec", "socket.connect")
+        elif event in ("os.system", "os.fork", "os.exec", "socket.connect"):
+            opened.append((event, what))
+    assert opened == []
     assert not refused or OUTSIDE in results[name][1]
     assert bool(refused) == (OUTSIDE in results[name][1]) or name in ("Calls", "Loads")
     assert not (folder / "marker").exists()
