@@ -29,7 +29,7 @@ from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
 N = 400
-AUDIT = ["audit", "people.csv", "--target", "ill", "--part", "part", "--rounds", "1", "--workers", "1", "--pool", "0"]  # fmt: skip
+AUDIT = ["audit", "people.csv", "--target", "ill", "--part", "part", "--rounds", "1", "--workers", "1", "--pool", "0", "--out", "out"]  # fmt: skip
 
 # Told before anything else of a process is imported. A pipe has no size, which the lock limits.
 WATCH = """
@@ -447,7 +447,7 @@ def is_allowed(folder, case, what):
     libraries |= {str(Path(os.path.realpath(sys.executable)).parents[1])}
     libraries |= {place for place in sys.path if Path(place).name == "src"}
     product = folder / ("circle" if case == "cleaned" else case)
-    own = {folder / name for name in ("people.csv", "own", "home", "new", "reticent-report")}  # fmt: skip
+    own = {folder / name for name in ("people.csv", "own", "home", "new", "out")}  # fmt: skip
     places = [*map(Path, libraries), product, *own, Path("/proc"), Path("/sys"), Path("/dev/null"), Path("/usr/share/zoneinfo")]  # fmt: skip
     return any(path.is_relative_to(place) for place in places)
 
