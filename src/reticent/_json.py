@@ -1,6 +1,7 @@
 """JSON as reticent reads it from strangers and writes it for them."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,7 +46,7 @@ def _refuse_constant(name: str) -> float:
 def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name, count in counts.items() if count > 1)
         raise ValueError(f"the key {twice!r} stands there twice")
     return content

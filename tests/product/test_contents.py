@@ -362,7 +362,7 @@ def test_ubjson_of_typed_lists_is_an_array():
 
 
 def test_nothing_there_is_said(tmp_path):
-    with pytest.raises(InvalidInput, match="there is nothing at"):
+    with pytest.raises(InvalidInput, match="cannot be read"):
         read_contents(tmp_path / "absent")
 
 
@@ -370,6 +370,5 @@ def test_links_are_not_followed(tmp_path):
     (tmp_path / "product").mkdir()
     (tmp_path / "secret.npy").write_bytes(npy(ROWS))
     (tmp_path / "product" / "link.npy").symlink_to(tmp_path / "secret.npy")
-    contents = read_contents(tmp_path / "product")
-    assert not contents.arrays
-    assert contents.unread[0].why == "a link to another place"
+    with pytest.raises(InvalidInput, match="a link that leads out of the product"):
+        read_contents(tmp_path / "product")

@@ -110,7 +110,7 @@ def test_a_folder_holds_one_product(tmp_path):
         tmp_path, FittedProduct(estimator=fitted, classes=CLASSES), Provenance()
     )
     loaded, _ = load_product(tmp_path, classes=CLASSES)
-    assert isinstance(loaded, FittedProduct)
+    assert loaded.file_name == "product.skops"
 
 
 def test_other_classes_or_columns_are_told(tmp_path):

@@ -35,8 +35,8 @@ from reticent.product import (
     NetworkProduct,
     Provenance,
     Regressor,
+    SavedProduct,
     load_product,
-    predicts_quantity,
     read_provenance,
     save_product,
 )
@@ -77,11 +77,11 @@ def test_regressors_are_saved_and_loaded_and_predict_the_same(model, tmp_path):
         expected = product.predict(features)
         save_product(tmp_path, product, Provenance(recipe="made here"))
         again, provenance = load_product(tmp_path, classes=())
-        assert isinstance(again, FittedRegressor)
+        assert again.quantity
         assert np.array_equal(again.predict(features), expected)
     assert provenance == read_provenance(tmp_path) == Provenance(recipe="made here")
     assert json.loads((tmp_path / "provenance.json").read_text())["quantity"] is True
-    assert predicts_quantity(tmp_path)
+    assert SavedProduct(tmp_path).quantity
 
 
 class Answers:
@@ -138,7 +138,7 @@ def test_a_class_is_not_audited_on_a_quantity_nor_the_reverse(tmp_path):
     tree = DecisionTreeClassifier().fit(features, y > 1)
     classifier = FittedProduct(estimator=tree, classes=("no", "yes"))
     save_product(tmp_path / "c", classifier, Provenance())
-    assert not predicts_quantity(tmp_path / "c")
+    assert not SavedProduct(tmp_path / "c").quantity
     with pytest.raises(InvalidPredictions, match="is a classifier, but the table"):
         load_product(tmp_path / "c", classes=())
 
@@ -150,18 +150,18 @@ def test_what_a_file_says_beside_the_model_is_not_believed(tmp_path):
     file = tmp_path / "provenance.json"
     content = json.loads(file.read_text())
     file.write_text(json.dumps({**content, "quantity": False}))
-    assert predicts_quantity(tmp_path)
+    assert SavedProduct(tmp_path).quantity
     file.unlink()
-    assert predicts_quantity(tmp_path / "product.skops")
+    assert SavedProduct(tmp_path / "product.skops").quantity
 
 
 def test_an_estimator_without_tags_is_what_the_provenance_says(tmp_path):
     answers = FittedRegressor(estimator=Answers(np.ones(3)))
     save_product(tmp_path, answers, Provenance())
     (known,) = skops.io.get_untrusted_types(file=tmp_path / "product.skops")
-    assert predicts_quantity(tmp_path, trust=(known,))
+    assert SavedProduct(tmp_path, trust=(known,)).quantity
     (tmp_path / "provenance.json").unlink()
-    assert not predicts_quantity(tmp_path, trust=(known,))
+    assert not SavedProduct(tmp_path, trust=(known,)).quantity
     product, _ = load_product(tmp_path, classes=(), trust=(known,))
     assert product.outputs(records(3)[0]).tolist() == [[1.0]] * 3
 
@@ -169,7 +169,7 @@ def test_an_estimator_without_tags_is_what_the_provenance_says(tmp_path):
 def test_a_foreign_type_is_refused(tmp_path):
     file = tmp_path / "product.skops"
     skops.io.dump(Answers(np.ones(3)), file)
-    for ask in (predicts_quantity, lambda path: load_product(path, classes=())):
+    for ask in (SavedProduct, lambda path: load_product(path, classes=())):
         with pytest.raises(UnsafeProduct, match="could execute foreign code"):
             ask(file)
 
@@ -210,9 +210,8 @@ def test_a_network_for_a_quantity_is_saved_and_loaded(tmp_path):
     features, _ = records(10)
     save_product(tmp_path, network(), Provenance())
     again, _ = load_product(tmp_path, classes=())
-    assert isinstance(again, NetworkProduct)
     assert np.array_equal(again.predict(features), network().predict(features))
-    assert predicts_quantity(tmp_path)
+    assert SavedProduct(tmp_path).quantity
     with pytest.raises(InvalidPredictions, match="predicts a quantity, but the tab"):
         load_product(tmp_path, classes=("no", "yes"))
 

@@ -27,14 +27,12 @@ from reticent.pipeline import (
 from reticent.policy import read_policy
 from reticent.product import (
     Product,
+    ProductFiles,
     Provenance,
+    SavedProduct,
     Trainer,
     as_product,
     is_trained_on,
-    load_product,
-    predicts_quantity,
-    product_content,
-    product_digest,
     save_product,
 )
 from reticent.report import (
@@ -44,12 +42,13 @@ from reticent.report import (
     print_comparison,
     read_identification,
 )
-from reticent.run import Content, Run, owner_folder, read_text
+from reticent.run import Content, Run, content_of, owner_folder
 from reticent.train import parse_claimed, parse_trainer
 
 __all__ = ["run"]
 
 # What README and guide audit first: it needs no setting and takes any table with classes.
+MOST_WATCHED = 2**24  # bytes of what watching a training has shown
 DEFAULT_TRAINER = "sklearn.ensemble.RandomForestClassifier()"
 
 
@@ -68,6 +67,7 @@ def run(options: AuditOptions) -> int:
             )
     policy = read_policy(options.policy)
     _must_lie_outside(options.out, options.product)
+    saved = _saved(options)
     if options.repair and options.save_product is not None:
         raise InvalidInput(
             "a repaired model is trained on one half of the people only, to be judged by the others, so it is not what would be released; audit the "
@@ -77,13 +77,12 @@ def run(options: AuditOptions) -> int:
     table = read_subject(
         options.subject,
         group=options.group,
-        quantity=_predicts_quantity(trainer, options),
+        quantity=_predicts_quantity(trainer, saved),
     )
     if options.save_product is not None and trainer is not None:
         trainer.must_be_storable(table)  # told now, not after the audit
-    # Before it is read: what is loaded below is what the dossier will be about.
-    digest = "" if options.product is None else product_digest(options.product)
-    product, provenance, content = _product(options, table)
+    product = None if saved is None else saved.on(table.classes)
+    provenance = Provenance() if saved is None else saved.notes.provenance
     # Without a guarantee there is nothing to watch, and no reason to run a recipe that a stranger wrote.
     if trainer is None and provenance.guarantee is not None:
         trainer = _claimed_trainer(provenance)
@@ -94,13 +93,16 @@ def run(options: AuditOptions) -> int:
         options,
         trainer=trainer,
         product=product,
-        product_content=content,
+        product_content=Content(())
+        if saved is None
+        else content_of(saved.files.digest),
+        product_files=None if saved is None else saved.files,
         cleaned=_is_cleaned(options, trainer, split),
         policy=policy,
         rounds=options.rounds,
-        watched=_watched(options.product),
+        watched=None if saved is None else _watched(saved.files),
         provenance=provenance,
-        product_digest=digest,
+        product_digest="" if saved is None else saved.files.digest,
         table_digest=table_file_digest(options.subject.table)
         if options.subject.table
         else "",
@@ -172,22 +174,31 @@ def _claimed_trainer(provenance: Provenance) -> Trainer | None:
         return None
 
 
-def _predicts_quantity(trainer: Trainer | None, options: AuditOptions) -> bool:
+def _saved(options: AuditOptions) -> SavedProduct | None:
+    """Read the product that is named, before anything of it is opened."""
+    if options.product is None:
+        return None
+    return SavedProduct(options.product, trust=tuple(options.trust or ()))
+
+
+def _predicts_quantity(trainer: Trainer | None, saved: SavedProduct | None) -> bool:
     """Whether the target is a quantity: the product itself is asked, or else the recipe."""
-    if options.product is not None:
-        return predicts_quantity(options.product, trust=tuple(options.trust or ()))
+    if saved is not None:
+        return saved.quantity
     return trainer is not None and trainer.quantity
 
 
-def _watched(product: Path | None) -> Identification | None:
+def _watched(files: ProductFiles) -> Identification | None:
     """Return what watching a product's training has shown, if that lies in its folder."""
-    if product is None:
+    data = files.beside(IDENTIFICATION_FILE, what="identification", most=MOST_WATCHED)
+    if data is None:
         return None
-    folder = product if product.is_dir() else product.parent
-    file = folder / IDENTIFICATION_FILE
-    if not file.is_file():
-        return None
-    return read_identification(read_text(file, what="identification"))
+    try:
+        return read_identification(data.decode())
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"the identification in {files.path} is not UTF-8 text ({error.reason} at byte {error.start}); delete it to audit the product without it."
+        ) from error
 
 
 def _trained_again(
@@ -213,17 +224,6 @@ def _is_cleaned(options: AuditOptions, trainer: Trainer | None, split: Split) ->
     if options.as_is or options.save_product is None or options.product is not None:
         return False
     return trainer is not None and trainer.guarantee(len(split.defender)) is None
-
-
-def _product(
-    options: AuditOptions, table: Table
-) -> tuple[Product | None, Provenance, Content]:
-    if options.product is None:
-        return None, Provenance(), Content(())
-    product, provenance = load_product(
-        options.product, classes=table.classes, trust=tuple(options.trust or ())
-    )
-    return product, provenance, product_content(options.product, product)
 
 
 def _split(options: AuditOptions, table: Table, provenance: Provenance | None) -> Split:

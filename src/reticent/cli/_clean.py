@@ -10,7 +10,7 @@ from reticent.cli._options import CleanOptions, TableOptions
 from reticent.errors import InvalidInput
 from reticent.evidence import Estimate
 from reticent.pipeline import CleanResult, clean
-from reticent.product import clean_table, is_table_file, predicts_quantity
+from reticent.product import SavedProduct, clean_table, is_table_file
 from reticent.report import Screen
 
 __all__ = ["run"]
@@ -27,7 +27,7 @@ def run(options: CleanOptions) -> int:
         raise InvalidInput(
             f"{options.product} is a table, and nothing says where its cells are to go; write the new file behind it: reticent clean TABLE OUT."
         )
-    trust = tuple(options.trust or ())
+    saved = SavedProduct(options.product, trust=tuple(options.trust or ()))
     table = read_subject(
         TableOptions(
             table=options.table,
@@ -38,11 +38,9 @@ def run(options: CleanOptions) -> int:
             drop=options.drop,
         ),
         group=options.group,
-        quantity=predicts_quantity(options.product, trust=trust),
+        quantity=saved.quantity,
     )
-    result = clean(
-        options.product, table, out=options.out, trust=trust, seed=options.seed
-    )
+    result = clean(saved, table, out=options.out, seed=options.seed)
     if options.json:
         sys.stdout.write(_json(result, options))
     else:

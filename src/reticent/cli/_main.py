@@ -12,6 +12,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from reticent._garbage import leave_at_exit, no_search
+from reticent._spare import start_spare
 from reticent._visible import visible
 from reticent.cli._options import (
     AuditOptions,
@@ -68,7 +69,7 @@ def _root(
     """May this model be released? Attack it, measure with intervals, decide by a policy."""
 
 
-def _command(name: str, options: type[Any], verb: str) -> None:
+def _command(name: str, options: type[Any], verb: str, *, asks: bool = False) -> None:
     """Add a command whose options are the fields of a dataclass; its verb is imported only when the command is called.
 
     Parameters
@@ -79,10 +80,14 @@ def _command(name: str, options: type[Any], verb: str) -> None:
         A dataclass; its docstring is the command's help. Fields that are dataclasses themselves are flattened.
     verb : str
         ``module:function`` from the options to an exit status.
+    asks : bool
+        Whether it asks a product that is named, whose process then starts beside the imports of this one.
     """
 
     def run(**typed: Any) -> None:
         with _interruptible():
+            if asks and typed.get("product") is not None:
+                start_spare()
             module, _, function = verb.partition(":")
             with no_search():
                 command = getattr(importlib.import_module(module), function)
@@ -129,13 +134,13 @@ def _assembled(options: type[Any], typed: dict[str, Any]) -> Any:
     )
 
 
-_command("audit", AuditOptions, "reticent.cli._audit:run")
+_command("audit", AuditOptions, "reticent.cli._audit:run", asks=True)
 _command("plan", PlanOptions, "reticent.cli._plan:run")
 _command("train", TrainOptions, "reticent.cli._train:run")
 _command("synthesize", SynthesizeOptions, "reticent.cli._synthesize:run")
 _command("identify", IdentifyOptions, "reticent.cli._identify:run")
 _command("compare", CompareOptions, "reticent.cli._compare:run")
-_command("clean", CleanOptions, "reticent.cli._clean:run")
+_command("clean", CleanOptions, "reticent.cli._clean:run", asks=True)
 _command("report", ReportOptions, "reticent.cli._report:run")
 _command("policy", PolicyOptions, "reticent.cli._policy:run")
 _command("verify", VerifyOptions, "reticent.cli._verify:run")

@@ -188,14 +188,17 @@ def audit(
     predicts = given_product or trainer
     assert predicts is not None
     table = records.table(quantity=predicts.quantity)
-    made, provenance = None, Provenance()
+    made, provenance, files = None, Provenance(), None
     if given_product is not None:
         made, provenance = given_product.on(table, records)
+        files = given_product.files
     name = given_product.name if given_product else trainer.recipe  # type: ignore[union-attr]
     by_sides = members is not None
     plan = AuditPlan(
         trainer=trainer,
         product=made,
+        product_files=files,
+        product_digest="" if files is None else files.digest,
         provenance=provenance,
         policy=rules,
         claimed_epsilon=claimed_epsilon,

@@ -26,14 +26,16 @@ from reticent.product import (
     PRODUCT_FILES,
     AnswerChange,
     Cleaned,
+    ForeignProduct,
     OpenedFile,
     Product,
     Provenance,
+    SavedProduct,
     answer_change,
     clean_product,
     is_trained_on,
-    load_product,
     open_file,
+    read_contents,
     save_product,
 )
 from reticent.run import stream
@@ -79,7 +81,7 @@ class CleanResult:
 
 
 def clean(
-    product: Product | Path | str,
+    product: Product | SavedProduct | Path | str,
     table: Table,
     *,
     out: Path | str | None = None,
@@ -93,7 +95,7 @@ def clean(
 
     Parameters
     ----------
-    product : Product, path or str
+    product : Product, SavedProduct, path or str
         A product, or where one was saved. Its types are checked as for an audit.
     table : Table
         Members and non-members. Which rows were trained on is known from the table's parts, or from the product's provenance.
@@ -113,13 +115,15 @@ def clean(
     OutputRefused
         If there is a product in the folder already.
     """
-    provenance, name = Provenance(), "the product"
+    provenance, name, files = Provenance(), "the product", None
     if isinstance(product, Path | str):
-        path, name = Path(product), f"the product {product}"
-        _must_be_elsewhere(out, path)
-        product, provenance = load_product(path, classes=table.classes, trust=trust)
-    else:
-        _must_be_elsewhere(out, None)
+        _must_be_elsewhere(out, Path(product))
+        product = SavedProduct(product, trust=trust)
+    if isinstance(product, SavedProduct):
+        provenance, files = product.notes.provenance, product.files
+        name = f"the product {files.path}"
+        product = product.on(table.classes)
+    _must_be_elsewhere(out, None if files is None else files.path)
     if provenance.guarantee is not None:
         raise InvalidInput(
             f"{name} has a privacy guarantee; cleaning looks at the records again, which that guarantee does not cover, so release the product "
@@ -128,23 +132,25 @@ def clean(
     split = _split(table, provenance, name)
     if out is not None:
         must_be_writable(Path(out))
-    result = _clean(product, split, seed=seed)
+    members = split.defender
+    if isinstance(product, ForeignProduct):
+        cleaned = product.cleaned(members, rng=secret())
+    else:
+        cleaned = clean_product(product, members, rng=secret())
+    written = None
     if out is not None:
-        save_product(out, result.cleaned.product, provenance)
-    return result
-
-
-def _clean(product: Product, split: Split, *, seed: int) -> CleanResult:
-    members, others = split.defender, split.reserved
-    cleaned = clean_product(product, members, rng=secret())
-    both = members.join(others)
-    tags = np.repeat([True, False], [len(members), len(others)])
+        save_product(out, cleaned.product, provenance)
+        written = read_contents(out)
+    both = members.join(split.reserved)
+    found = None if files is None else read_contents(files)
+    before = open_file(product, both, contents=found)
+    after = open_file(cleaned.product, both, contents=written)
+    tags = np.repeat([True, False], [len(members), len(split.reserved)])
     sides = Sides(tags, both.units)
-    before, after = (open_file(p, both) for p in (product, cleaned.product))
     found_before, found_after = search_file(before), search_file(after)
     return CleanResult(
         cleaned=cleaned,
-        nonmembers=answer_change(product, cleaned.product, others.features),
+        nonmembers=answer_change(product, cleaned.product, split.reserved.features),
         before=_read(before, found_before, sides, seed),
         after=_read(after, found_after, sides, seed),
         counts_before=count_file(before, found_before, tags),

@@ -22,6 +22,7 @@ from reticent.product import (
     SyntheticTable,
     as_product,
     open_file,
+    read_contents,
 )
 from reticent.run import Run
 
@@ -78,11 +79,11 @@ def open_files(case: Case, begun: Begun, null: Null, run: Run) -> Files:
     ready = (begun.file, begun.control_file if is_trained else None)
     names = [*FILES.values()] if is_trained else [FILES[PRODUCT], "control/fresh-file"]
     try:
-        file = _opened(names[0], ready[0], lambda: _product(case, begun.product, run), case, run)  # fmt: skip
+        file = _opened(names[0], ready[0], lambda: _product_file(case, begun.product, run), case, run)  # fmt: skip
         if null.rows is not None:
             names[1], control = "control/half", file.take(null.rows)
         else:
-            control = _opened(names[1], ready[1], lambda: _control(case, null, run), case, run)  # fmt: skip
+            control = _opened(names[1], ready[1], lambda: open_file(_control(case, null, run), case.both), case, run)  # fmt: skip
     except OutputRefused as refusal:
         return Files(findings=(_unread(str(refusal).rstrip(".")),))
     shared = ((file, control), case.plan.policy.smallest_group)
@@ -111,14 +112,21 @@ def _search(shared: tuple[Sequence[OpenedFile], int], which: int) -> Searched:
 def _opened(
     name: str,
     ready: Laid | None,
-    product: Callable[[], Product],
+    opened: Callable[[], OpenedFile],
     case: Case,
     run: Run,
 ) -> OpenedFile:
-    """Return a file that was opened before, in this run or in an interrupted one, or open that of a product."""
+    """Return a file that was opened before, in this run or in an interrupted one, or open it."""
     if ready is not None:
         return ready.file
-    return run.keep(name, OpenedFile, lambda: open_file(product(), case.both), depends=case.content)  # fmt: skip
+    return run.keep(name, OpenedFile, opened, depends=case.content)
+
+
+def _product_file(case: Case, product: Product | None, run: Run) -> OpenedFile:
+    """Open the product's own files; one that has none yet is saved first."""
+    files = case.plan.product_files
+    contents = None if files is None else read_contents(files)
+    return open_file(_product(case, product, run), case.both, contents=contents)
 
 
 def _product(case: Case, product: Product | None, run: Run) -> Product:

@@ -24,10 +24,10 @@ from reticent.product import (
     FittedProduct,
     FittedRegressor,
     Product,
+    ProductFiles,
     Provenance,
+    SavedProduct,
     declares_quantity,
-    load_product,
-    predicts_quantity,
 )
 from reticent.train import is_fitted
 
@@ -175,16 +175,16 @@ class GivenProduct:
     @property
     def quantity(self) -> bool:
         """Whether it predicts a quantity."""
-        if isinstance(self.product, str | Path):
-            return predicts_quantity(self.product)
+        if self._saved is not None:
+            return self._saved.quantity
         if isinstance(self._inner, Product):
             return self._inner.quantity
         return declares_quantity(self._inner)
 
     def on(self, table: Table, records: GivenRecords) -> tuple[Product, Provenance]:
         """Return the product, which is asked about the records as they were passed, and where it comes from."""
-        if isinstance(self.product, str | Path):
-            return load_product(self.product, classes=table.classes)
+        if self._saved is not None:
+            return self._saved.on(table.classes), self._saved.notes.provenance
         if isinstance(self.product, TrainedProduct):
             return self.product.product, self.product.provenance
         if isinstance(self.product, Product):
@@ -194,6 +194,16 @@ class GivenProduct:
             return FittedRegressor(estimator=asked), Provenance()
         product = FittedProduct(estimator=asked, classes=table.classes)
         return product, replace(Provenance(), classes=table.classes)
+
+    @property
+    def files(self) -> ProductFiles | None:
+        """Its files, if it was saved."""
+        return None if self._saved is None else self._saved.files
+
+    @cached_property
+    def _saved(self) -> SavedProduct | None:
+        path = self.product
+        return SavedProduct(path) if isinstance(path, str | Path) else None
 
     @property
     def _inner(self) -> Any:

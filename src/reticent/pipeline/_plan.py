@@ -12,7 +12,7 @@ from reticent.audits import Kind, kind_of
 from reticent.errors import InvalidInput
 from reticent.evidence import Identification, Measure
 from reticent.policy import Policy, read_policy
-from reticent.product import Product, Provenance, Trainer
+from reticent.product import Product, ProductFiles, Provenance, Trainer
 from reticent.report import Dossier, Section
 from reticent.run import Content
 
@@ -37,6 +37,8 @@ class AuditPlan:
         What is audited, if it is no model; None to ask the product or its recipe.
     product_content : Content
         Content of that product, which is part of the key of every stored stage.
+    product_files : ProductFiles or None
+        Its files, if it was saved: what is read of the product, and what its digest is about.
     cleaned : bool
         Whether the product that is trained is cleaned by :func:`reticent.product.clean_product` before it is asked and attacked, so that what
         is audited is what would be released.
@@ -87,6 +89,7 @@ class AuditPlan:
     product: Product | None = None
     of_kind: Kind | None = None
     product_content: Content = Content(())  # noqa: RUF009 (it is frozen)
+    product_files: ProductFiles | None = None
     cleaned: bool = False
     answers_only: bool = False
     policy: Policy = field(default_factory=lambda: read_policy("default"))

@@ -1,9 +1,10 @@
 """What may be released, seen from outside; it is saved and loaded without running foreign code."""
 
 from reticent.product._closed import ClosedProduct, answers_of, as_product
-from reticent.product._digest import product_digest
 from reticent.product._encode import Encoder
+from reticent.product._files import ProductFiles, product_digest
 from reticent.product._fitted import FittedProduct
+from reticent.product._foreign import ForeignProduct
 from reticent.product._module import ModuleProduct, must_be_storable
 from reticent.product._network import NetworkProduct
 from reticent.product._probabilities import ProbabilityRegressor
@@ -39,9 +40,8 @@ from reticent.product._regressor import (
 )
 from reticent.product._store import (
     PRODUCT_FILES,
+    SavedProduct,
     load_product,
-    predicts_quantity,
-    product_content,
     save_product,
 )
 from reticent.product._synthetic import (
@@ -76,6 +76,7 @@ __all__ = [
     "Encoder",
     "FittedProduct",
     "FittedRegressor",
+    "ForeignProduct",
     "Internals",
     "ModuleProduct",
     "NetworkProduct",
@@ -84,8 +85,10 @@ __all__ = [
     "ProbabilityRegressor",
     "Procedure",
     "Product",
+    "ProductFiles",
     "Provenance",
     "Regressor",
+    "SavedProduct",
     "Stage",
     "Staged",
     "Stages",
@@ -111,8 +114,6 @@ __all__ = [
     "must_be_storable",
     "open_file",
     "people_with",
-    "predicts_quantity",
-    "product_content",
     "product_digest",
     "rare_in",
     "read_contents",

@@ -16,7 +16,7 @@ from reticent.product.internals import Internals
 from reticent.product.stages import Stages, estimator_stages
 from reticent.run import write_bytes
 
-__all__ = ["MODEL_FILE", "FittedProduct", "save_estimator"]
+__all__ = ["MODEL_FILE", "FittedProduct", "estimator_bytes"]
 
 MODEL_FILE = "product.skops"
 
@@ -59,7 +59,11 @@ class FittedProduct:
         OutputRefused
             If it holds something that cannot be stored without pickle.
         """
-        save_estimator(self.estimator, file)
+        write_bytes(file, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Return the skops file."""
+        return estimator_bytes(self.estimator)
 
     @property
     def quantity(self) -> bool:
@@ -192,8 +196,8 @@ class FittedProduct:
         )
 
 
-def save_estimator(estimator: object, file: Path) -> None:
-    """Write an estimator to a skops file.
+def estimator_bytes(estimator: object) -> bytes:
+    """Return the skops file of an estimator.
 
     Raises
     ------
@@ -203,13 +207,12 @@ def save_estimator(estimator: object, file: Path) -> None:
     skops = skops_io()
 
     try:
-        content = bytes(skops.dumps(estimator))
+        return bytes(skops.dumps(estimator))
     except Exception as error:
         raise OutputRefused(
             f"{type(estimator).__name__} cannot be stored without pickle ({error}); "
             "use a model of scikit-learn, XGBoost, LightGBM or CatBoost."
         ) from error
-    write_bytes(file, content)
 
 
 def _are_numbers(texts: Sequence[str], *, below: int) -> bool:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from reticent.errors import InvalidPredictions, UnsafeProduct
 from reticent.product._encode import Encoder
-from reticent.product._network import NETWORK_FILE
+from reticent.product._network import NETWORK_FILE, metadata_of
 from reticent.product.internals import Internals
 from reticent.product.stages import Stages, network_stages
 from reticent.run import write_bytes
@@ -182,6 +182,10 @@ class ModuleProduct:
         OutputRefused
             If the module does something that is not on the list of operations that only calculate.
         """
+        write_bytes(file, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Return the safetensors file."""
         import torch
         from safetensors.torch import save
 
@@ -205,13 +209,12 @@ class ModuleProduct:
             "warnings": self.warnings,
             "module": description.words,
         }
-        write_bytes(
-            file, save({**scaling, **weights}, metadata={HOLDS: json.dumps(words)})
-        )
+        metadata = {HOLDS: json.dumps(words)}
+        return bytes(save({**scaling, **weights}, metadata=metadata))
 
     @classmethod
-    def load(cls, file: Path) -> "ModuleProduct":
-        """Read a module from a file; only operations of a fixed list are carried out.
+    def load(cls, data: bytes, name: str = NETWORK_FILE) -> "ModuleProduct":
+        """Read a module from the bytes of a file; only operations of a fixed list are carried out.
 
         Raises
         ------
@@ -220,25 +223,21 @@ class ModuleProduct:
         """
         try:
             import torch  # noqa: F401
-            from safetensors import SafetensorError, safe_open
+            from safetensors import SafetensorError
+            from safetensors.torch import load
         except ImportError as error:
             raise UnsafeProduct(
                 "the product is a PyTorch module and cannot answer without PyTorch, which is not installed; install reticent[torch]."
             ) from error
         try:
-            with safe_open(file, framework="pt") as content:
-                words = json.loads((content.metadata() or {})[HOLDS])
-                tensors = {
-                    name: content.get_tensor(name).clone()
-                    for name in content.keys()  # noqa: SIM118 (no mapping)
-                }
-            return cls._from_parts(words, tensors)
+            tensors = {key: tensor.clone() for key, tensor in load(data).items()}
+            return cls._from_parts(json.loads(metadata_of(data)[HOLDS]), tensors)
         except (
             *(OSError, SafetensorError, KeyError, TypeError, ValueError),
             *(AttributeError, RecursionError),
         ) as error:
             raise UnsafeProduct(
-                f"{file.name} cannot be read as a module of reticent ({error}); save it with --save-product."
+                f"{name} cannot be read as a module of reticent ({error}); save it with --save-product."
             ) from error
 
     @classmethod
@@ -297,14 +296,9 @@ def must_be_storable(module: "nn.Module", *, inputs: int, classes: int) -> None:
     described(module, inputs=inputs, classes=classes)
 
 
-def holds_module(file: Path) -> bool:
-    """Whether a safetensors file says that it holds a module."""
+def holds_module(data: bytes) -> bool:
+    """Whether the bytes of a safetensors file say that it holds a module."""
     try:
-        from safetensors import SafetensorError, safe_open
-    except ImportError:
-        return False
-    try:
-        with safe_open(file, framework="numpy") as content:
-            return HOLDS in (content.metadata() or {})
-    except (OSError, SafetensorError):
+        return HOLDS in metadata_of(data)
+    except (ValueError, RecursionError):
         return False

@@ -24,7 +24,7 @@ from reticent.product.internals import (
 from reticent.product.stages import Stages, network_stages
 from reticent.run import write_bytes
 
-__all__ = ["NETWORK_FILE", "NetworkProduct"]
+__all__ = ["NETWORK_FILE", "NetworkProduct", "metadata_of"]
 
 NETWORK_FILE = "product.safetensors"
 ACTIVATIONS = ("relu", "tanh")
@@ -246,6 +246,10 @@ class NetworkProduct:
 
     def save(self, file: Path) -> None:
         """Write numbers and names to a safetensors file."""
+        write_bytes(file, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Return the safetensors file."""
         from safetensors.numpy import save
 
         layers = range(len(self.weights))
@@ -264,11 +268,11 @@ class NetworkProduct:
         }
         if self.quantity:
             words["target"] = (self.target_centre, self.target_scale)
-        write_bytes(file, save(arrays, metadata={"network": json.dumps(words)}))
+        return bytes(save(arrays, metadata={"network": json.dumps(words)}))
 
     @classmethod
-    def load(cls, file: Path) -> "NetworkProduct":
-        """Read a network from a file; nothing in the file is executed.
+    def load(cls, data: bytes, name: str = NETWORK_FILE) -> "NetworkProduct":
+        """Read a network from the bytes of a file; nothing in them is executed.
 
         Raises
         ------
@@ -276,23 +280,22 @@ class NetworkProduct:
             If the file holds no such network.
         """
         try:
-            from safetensors import SafetensorError, safe_open
+            from safetensors import SafetensorError
+            from safetensors.numpy import load
         except ImportError as error:
             raise UnsafeProduct(
                 "the product is a network and cannot be read without safetensors, which is not installed; install reticent[torch]."
             ) from error
 
         try:
-            with safe_open(file, framework="numpy") as content:
-                words = json.loads((content.metadata() or {})["network"])
-                arrays = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118 (no mapping)
-            return cls._from_parts(words, arrays)
+            arrays = {key: value.copy() for key, value in load(data).items()}
+            return cls._from_parts(json.loads(metadata_of(data)["network"]), arrays)
         except (
             *(OSError, SafetensorError, KeyError, TypeError, ValueError),
             *(AttributeError, OverflowError, RecursionError),
         ) as error:
             raise UnsafeProduct(
-                f"{file.name} cannot be read as a network of reticent ({error}); save it with `reticent train` or --save-product."
+                f"{name} cannot be read as a network of reticent ({error}); save it with `reticent train` or --save-product."
             ) from error
 
     @classmethod
@@ -339,3 +342,17 @@ class NetworkProduct:
         if network.activation not in ACTIVATIONS:
             raise ValueError(f"its activation {network.activation!r} is not known")
         return network
+
+
+def metadata_of(data: bytes) -> dict[str, str]:
+    """Return the texts in the header of a safetensors file, whose length stands in its first 8 bytes; empty if there are none.
+
+    Raises
+    ------
+    ValueError, RecursionError
+        If there is no such header.
+    """
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    texts = header.get("__metadata__") if isinstance(header, dict) else None
+    return texts if isinstance(texts, dict) else {}

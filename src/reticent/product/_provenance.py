@@ -12,6 +12,7 @@ from reticent._json import read_json, write_json
 from reticent.account import Guarantee
 from reticent.data import Table
 from reticent.errors import InvalidInput
+from reticent.product._files import ProductFiles
 from reticent.run import KEYED, keyed, read_text, write_text
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "holds_plain_hash",
     "is_trained_on",
     "notes_bytes",
+    "notes_of",
     "read_notes",
     "read_provenance",
     "table_digest",
@@ -30,6 +32,7 @@ __all__ = [
 ]
 
 PROVENANCE_FILE = "provenance.json"
+MOST_BYTES = 2**22  # of that file; the names of 30,000 classes fit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,16 +202,37 @@ def read_notes(file: Path) -> Notes:
     """
     if not file.is_file():
         return Notes(provenance=Provenance())
+    text = read_text(file, what="provenance", most=MOST_BYTES)
+    return _notes(text, str(file))
+
+
+def notes_of(files: ProductFiles) -> Notes:
+    """Return what the file in a product's folder, or beside its file, says; nothing if there is none."""
+    data = files.beside(PROVENANCE_FILE, what="provenance", most=MOST_BYTES)
+    if data is None:
+        return Notes(provenance=Provenance())
+    where = f"{PROVENANCE_FILE} of {files.path}"
     try:
-        content = _of_today(read_json(read_text(file, what="provenance"), "object"))
+        return _notes(data.decode(), where)
+    except UnicodeDecodeError as error:
+        raise _unreadable(where, f"it is not UTF-8 text: {error.reason}") from error
+
+
+def _notes(text: str, where: str) -> Notes:
+    try:
+        content = _of_today(read_json(text, "object"))
         quantity = decode(bool, content.pop("quantity", False), ("quantity",))
         learned = decode(tuple[str, ...], content.pop("learned", []), ("learned",))
         provenance: Provenance = decode(Provenance, content)
     except InvalidInput as error:
-        raise InvalidInput(
-            f"the provenance {file} cannot be read ({str(error).rstrip('.')}); delete it to audit the product as one of unknown origin."
-        ) from error
+        raise _unreadable(where, str(error)) from error
     return Notes(provenance=provenance, learned=learned, quantity=quantity)
+
+
+def _unreadable(where: str, why: str) -> InvalidInput:
+    return InvalidInput(
+        f"the provenance {where} cannot be read ({why.rstrip('.')}); delete it to audit the product as one of unknown origin."
+    )
 
 
 def _of_today(content: dict[str, Any]) -> dict[str, Any]:

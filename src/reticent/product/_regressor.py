@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 
 from reticent.errors import InvalidPredictions
-from reticent.product._fitted import MODEL_FILE, save_estimator
+from reticent.product._fitted import MODEL_FILE, estimator_bytes
 from reticent.product.internals import Internals
 from reticent.product.stages import Stages, estimator_stages
+from reticent.run import write_bytes
 
 __all__ = ["FittedRegressor", "declares_class", "declares_quantity"]
 
@@ -86,7 +87,11 @@ class FittedRegressor:
         OutputRefused
             If it holds something that cannot be stored without pickle.
         """
-        save_estimator(self.estimator, file)
+        write_bytes(file, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Return the skops file."""
+        return estimator_bytes(self.estimator)
 
     def predict(self, features: pd.DataFrame) -> NDArray[np.float64]:
         """Return the predicted quantity of each record, shape (n,).

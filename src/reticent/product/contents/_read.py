@@ -1,10 +1,10 @@
 """Read everything in the file of a product, or in its folder."""
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
-from reticent.errors import InvalidInput
+from reticent.product._files import ProductFiles
 from reticent.product._protocols import Product
 from reticent.product.contents._values import Contents
 from reticent.product.contents._walk import Walk
@@ -15,8 +15,17 @@ __all__ = ["contents_of", "read_contents"]
 MOST_BYTES = 2**31
 
 
+@runtime_checkable
+class _Stored(Protocol):
+    """A product that gives the bytes of its file."""
+
+    def to_bytes(self) -> bytes:
+        """Return them."""
+        ...
+
+
 def read_contents(
-    source: Path | str | bytes, *, most_bytes: int = MOST_BYTES
+    source: ProductFiles | Path | str | bytes, *, most_bytes: int = MOST_BYTES
 ) -> Contents:
     """Read all numbers, texts and trees in a saved product, without building an object or running anything.
 
@@ -27,8 +36,8 @@ def read_contents(
 
     Parameters
     ----------
-    source : path or bytes
-        The folder of a product, one file, or the bytes of one file.
+    source : ProductFiles, path or bytes
+        The folder of a product, one file, the list of its files, or the bytes of one file. Names in a folder are read, too.
     most_bytes : int
         Largest number of bytes to read, and largest number that packed pieces may unpack to.
 
@@ -40,7 +49,7 @@ def read_contents(
     Raises
     ------
     InvalidInput
-        If there is no such folder or file, or it cannot be read.
+        If there is no such folder or file, it cannot be read, or it holds what is no file of its own.
 
     Examples
     --------
@@ -48,31 +57,19 @@ def read_contents(
     >>> contents.arrays[0].values.tolist(), contents.parameters
     ([0.5, 0.25], 2)
     """
-    walk, size = Walk(most_bytes=most_bytes), 0
+    walk = Walk(most_bytes=most_bytes)
     if isinstance(source, bytes):
         walk.blob("", source)
         return walk.contents(size=len(source))
-    path = Path(source)
-    if not path.exists():
-        raise InvalidInput(
-            f"there is nothing at {path}, so nothing can be read; pass the folder or the file of a product."
-        )
-    for file in _files(path):
-        name = file.name if file == path else file.relative_to(path).as_posix()
-        if file.is_symlink():
-            walk.unread(name, "a link to another place")
+    files = source if isinstance(source, ProductFiles) else ProductFiles.of(source)
+    if files.is_folder:
+        walk.texts("names of files", files.content)
+    size = 0
+    for name, data in files.content.items():
+        size += len(data)
+        if size > most_bytes:
+            walk.unread(name, f"the files hold more than {most_bytes:,} bytes")
             continue
-        try:
-            length = file.stat().st_size
-            size += length
-            if size > most_bytes:
-                walk.unread(name, f"the files hold more than {most_bytes:,} bytes")
-                continue
-            data = file.read_bytes()
-        except OSError as error:
-            raise InvalidInput(
-                f"{name} cannot be read ({error.strerror or error}), so nobody knows what is in it; check its permissions."
-            ) from error
         walk.blob(name, data)
     return walk.contents(size=size)
 
@@ -80,7 +77,7 @@ def read_contents(
 def contents_of(product: Product, *, most_bytes: int = MOST_BYTES) -> Contents:
     """Return the contents of the file that a product would be released as.
 
-    The product is saved to a temporary folder, which is removed.
+    A product that does not give its bytes is saved to a temporary folder, which is removed.
 
     Parameters
     ----------
@@ -94,16 +91,11 @@ def contents_of(product: Product, *, most_bytes: int = MOST_BYTES) -> Contents:
     OutputRefused
         If the product cannot be stored without pickle or code, and so has no file to read.
     """
+    name = product.file_name or "product"
+    if isinstance(product, _Stored):
+        files = ProductFiles(path=Path(name), content={name: product.to_bytes()})
+        return read_contents(files, most_bytes=most_bytes)
     with tempfile.TemporaryDirectory(prefix="reticent-") as folder:
-        file = Path(folder) / (product.file_name or "product")
+        file = Path(folder) / name
         product.save(file)
         return read_contents(file, most_bytes=most_bytes)
-
-
-def _files(path: Path) -> Iterator[Path]:
-    if not path.is_dir():
-        yield path
-        return
-    for entry in sorted(path.rglob("*")):
-        if entry.is_symlink() or entry.is_file():
-            yield entry
