@@ -53,6 +53,8 @@ class Answers:
         The rows of a product that is a table; None for a model.
     critic : array of float or None
         What the critic of a table's generator says of each record; None if there is none.
+    kept : tuple of str
+        What of single people could not be cleaned out of the product, and no attack measures.
     """
 
     values: NDArray[np.float64]
@@ -64,6 +66,7 @@ class Answers:
     as_trained: NDArray[np.float64] | None = None
     released: Coded | None = None
     critic: NDArray[np.float64] | None = None
+    kept: tuple[str, ...] = ()
 
     def take(self, rows: NDArray[np.int64]) -> "Answers":
         """Return the answers on some of the records."""

@@ -22,18 +22,17 @@ from reticent.pipeline import (
     run_audit,
     run_repair,
     table_file_digest,
-    train_seed,
 )
 from reticent.policy import read_policy
 from reticent.product import (
-    Product,
     ProductFiles,
     Provenance,
     SavedProduct,
     Trainer,
-    as_product,
+    files_of,
     is_trained_on,
-    save_product,
+    must_hold_nothing_else,
+    write_files,
 )
 from reticent.report import (
     IDENTIFICATION_FILE,
@@ -79,8 +78,11 @@ def run(options: AuditOptions) -> int:
         group=options.group,
         quantity=_predicts_quantity(trainer, saved),
     )
-    if options.save_product is not None and trainer is not None:
-        trainer.must_be_storable(table)  # told now, not after the audit
+    if options.save_product is not None:
+        # Told now, not after the audit.
+        must_hold_nothing_else(options.save_product)
+        if trainer is not None:
+            trainer.must_be_storable(table)
     product = None if saved is None else saved.on(table.classes)
     provenance = Provenance() if saved is None else saved.notes.provenance
     # Without a guarantee there is nothing to watch, and no reason to run a recipe that a stranger wrote.
@@ -98,6 +100,7 @@ def run(options: AuditOptions) -> int:
         else content_of(saved.files.digest),
         product_files=None if saved is None else saved.files,
         cleaned=_is_cleaned(options, trainer, split),
+        keeps_files=options.save_product is not None,
         policy=policy,
         rounds=options.rounds,
         watched=None if saved is None else _watched(saved.files),
@@ -122,10 +125,14 @@ def run(options: AuditOptions) -> int:
         result = run_audit(table, plan, run=carried_out, split=split)
     dossier = result.dossier
     if options.save_product is not None:
-        released = result.product or _trained_again(trainer, split, options, plan)
-        if released is not None:
-            save_product(options.save_product, released, dossier.provenance)
-            dossier = bound_to_product(dossier, options.save_product)
+        files = result.files
+        if files is None:
+            # A product that was made elsewhere is released as it was read; a single file gets the name that one has in a folder.
+            assert saved is not None, "there is no recipe"
+            assert product is not None, "it was read"
+            files = saved.files if saved.files.is_folder else files_of(product, provenance)  # fmt: skip
+        write_files(options.save_product, files)
+        dossier = bound_to_product(dossier, files)
     if options.product is not None:
         must_be_unchanged(options.product, plan.product_digest)
     return finish(dossier, result.per_record, options, carried_out)
@@ -199,21 +206,6 @@ def _watched(files: ProductFiles) -> Identification | None:
         raise InvalidInput(
             f"the identification in {files.path} is not UTF-8 text ({error.reason} at byte {error.start}); delete it to audit the product without it."
         ) from error
-
-
-def _trained_again(
-    trainer: Trainer | None, split: Split, options: AuditOptions, plan: AuditPlan
-) -> Product | None:
-    """Return the product whose answers were kept, trained once more."""
-    if trainer is None:
-        return None
-    if plan.cleaned or not trainer.repeatable:
-        secret = "what was moved when it was cleaned" if plan.cleaned else "its noise"
-        raise InvalidInput(
-            f"the product of the interrupted audit cannot be trained again, because {secret} was secret; audit into another folder with "
-            "--out to train and save a new one."
-        )
-    return as_product(trainer.train(split.defender, seed=train_seed(options.seed)))
 
 
 def _is_cleaned(options: AuditOptions, trainer: Trainer | None, split: Split) -> bool:

@@ -42,8 +42,8 @@ class Null:
     product: Product | None = None
 
 
-def training_findings(answers: Answers) -> tuple[Finding, ...]:
-    """Return the warnings of the training, and a note if probabilities had to be made from decision values."""
+def training_findings(answers: Answers, *, is_released: bool) -> tuple[Finding, ...]:
+    """Return the warnings of the training, what could not be cleaned, and a note if probabilities had to be made from decision values."""
     findings = [
         Finding(
             name="trainer_warning",
@@ -55,6 +55,16 @@ def training_findings(answers: Answers) -> tuple[Finding, ...]:
         # A bare class name is all that is known of a foreign warning: its message could quote cells of the table.
         for warning in answers.warnings[:MOST_WARNINGS]
     ]
+    if answers.kept:
+        findings.append(
+            Finding(
+                name="not_cleaned",
+                # Where only answers are released, nobody gets the file.
+                severity=Severity.OPEN if is_released else Severity.WARNING,
+                text=f"the product holds something of single people that could not be taken out: {'; '.join(answers.kept)}. Train a recipe that keeps "
+                "nothing of the kind.",
+            )
+        )
     if not answers.exact:
         findings.append(
             Finding(

@@ -29,7 +29,12 @@ from reticent.pipeline._ask import ask_null, training_findings
 from reticent.pipeline._attributes import guess_attributes
 from reticent.pipeline._begin import begin
 from reticent.pipeline._case import Case
-from reticent.pipeline._claims import Claims, examine_claims, three_epsilons
+from reticent.pipeline._claims import (
+    Claims,
+    examine_claims,
+    stated_claims,
+    three_epsilons,
+)
 from reticent.pipeline._controls import judge_controls
 from reticent.pipeline._file import Files, open_beside, open_files
 from reticent.pipeline._gather import Gathered, Heard, gather, posterior_of
@@ -80,6 +85,7 @@ __all__ = [
     "warnings_of",
 ]
 
+MOST_UNREAD = 3  # places in a sentence; more would hide the rest
 NULL_HALVES = "One half of the non-members, set against the other,"
 
 
@@ -108,11 +114,11 @@ def run_audit(
     case = Case.of(table, plan, split, run)
     about_data = look_at_data(case, run)
     about_recipe = [*what_is_not_kept(case, run), *what_is_not_learned(case, run)]
-    begun = begin(case, run)
+    begun = begin(case, stated_claims(case, table).provenance, run)
     answers, product = begun.answers, begun.product
     about_members, blind = blind_evidence(case, begun.blind, run)
     findings = [*about_data, about_members, *about_recipe, *look_at_provenance(case)]
-    findings += training_findings(answers)
+    findings += training_findings(answers, is_released=not plan.policy.queries_only)
     # The control is asked before anything is attacked, so that its choice cannot depend on a result.
     null = ask_null(case, begun, run)
     # The size of the pool follows from time and memory alone and is fixed here, before any score exists (decision
@@ -161,7 +167,7 @@ def run_audit(
         run,
     )
     per_record = _per_record(gathered, case.sides, case.both.ids)
-    return AuditResult(dossier=dossier, per_record=per_record, product=product)
+    return AuditResult(dossier=dossier, per_record=per_record, product=product, files=begun.files)  # fmt: skip
 
 
 def _late(
@@ -418,6 +424,16 @@ def gaps_of(
             Gap(
                 reason=f"The insider was not played in {names}: {insider.left_out[0].why}.",
                 to_settle="Audit the product with its own seed: let reticent train it, or save it with reticent train.",
+            )
+        )
+    file = evidence.file
+    if file is not None and file.unread and kind.has_file and not policy.queries_only:
+        more = len(file.unread) - MOST_UNREAD
+        gaps.append(
+            Gap(
+                reason=f"What stands in the product's file could not all be read, and anything may stand there: {'; '.join(file.unread[:MOST_UNREAD])}"
+                f"{f'; {more} more' if more > 0 else ''}.",
+                to_settle="Take out of the product what cannot be read, or release answers to queries only.",
             )
         )
     ran = {attack.name for attack in evidence.attacks}

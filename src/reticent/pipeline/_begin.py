@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,14 @@ from reticent.pipeline._clean import secret
 from reticent.product import (
     OpenedFile,
     Product,
+    ProductFiles,
+    Provenance,
     Trainer,
     as_product,
     clean_product,
+    files_of,
     open_file,
+    read_contents,
 )
 from reticent.run import (
     GIGABYTE,
@@ -56,7 +61,7 @@ BYTES_TO_KEEP, SECONDS_TO_KEEP = 2**24, 5.0
 # The stages by the names under which they are kept, and the files that two of them leave.
 BLIND, PRODUCT, REPLICA, CONTROL = "blind", "answers", "insider/replica", "control"
 FILES = {PRODUCT: "file", CONTROL: "control-file"}
-SEARCH = "searching the file"
+SEARCH, WRITTEN = "searching the file", "product-files"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +113,8 @@ class Begun:
         Those of a product trained on the auxiliary records; None if none was trained.
     control : Product or None
         That product, if it was trained just now.
+    files : ProductFiles or None
+        The product's files, made once, if the plan keeps them.
     file, control_file : Laid or None
         The files of both beside the records, if they were opened just now.
     replica : Replica or None
@@ -120,29 +127,26 @@ class Begun:
     unrelated: Answers | None
     control: Product | None
     replica: Replica | None
+    files: ProductFiles | None = None
     file: Laid | None = None
     control_file: Laid | None = None
 
 
-def begin(case: Case, run: Run) -> Begun:
+def begin(case: Case, provenance: Provenance, run: Run) -> Begun:
     """Do what needs nothing but the records and the recipe, all at the same time.
 
-    None of it looks at a result of another, so that the order cannot matter. What an interrupted run has finished is kept.
-
-    Parameters
-    ----------
-    case : Case
-        What is audited.
-    run : Run
-        Seed, store, workers.
+    None of it looks at a result of another, so that the order cannot matter. What an interrupted run has finished is kept. The provenance is what
+    stands beside a product that is written.
     """
     run.tell("training the product", 0, 1)
     stages = _stages(case, run)
     results: dict[str, _Made] = {}
     for name, depends in stages.items():
         kept = run.store.find(name, KINDS[name], depends=depends)
-        if kept is not None:
-            results[name] = _Made(value=kept)
+        files = _kept_files(case, run) if name == PRODUCT else None
+        # Without its files, a product whose answers were kept could not be written.
+        if kept is not None and (files is not None or name != PRODUCT or not case.plan.keeps_files):  # fmt: skip
+            results[name] = _Made(value=kept, files=files)
     missing = [name for name in stages if name not in results]
     if case.plan.product is not None:
         results[PRODUCT] = _given(case, run)
@@ -155,6 +159,7 @@ def begin(case: Case, run: Run) -> Begun:
         cleaned=case.plan.cleaned,
         looks_inside=PRODUCT in stages or results[PRODUCT].value.internals is not None,
         smallest_group=case.plan.policy.smallest_group,
+        provenance=provenance if case.plan.keeps_files else None,
         opens=case.kind.has_file
         and COPIES * case.features.nbytes
         <= SHARE_FOR_FILES * run.effort.memory * GIGABYTE,
@@ -163,6 +168,10 @@ def begin(case: Case, run: Run) -> Begun:
         name = missing[place]
         # What cannot be sent from one process to another is made in this one.
         results[name] = made or STAGES[name](start)
+        files = results[name].files
+        if files is not None:
+            content = {f: np.frombuffer(d, dtype=np.uint8) for f, d in files.content.items()}  # fmt: skip
+            run.store.save(WRITTEN, content, depends=case.content)
         run.store.save(name, results[name].value, depends=stages[name])
         laid = results[name].file
         if laid is not None:
@@ -179,6 +188,7 @@ def begin(case: Case, run: Run) -> Begun:
         unrelated=None if control is None else control.value,
         control=None if control is None else control.product,
         replica=None if replica is None else replica.value,
+        files=results[PRODUCT].files,
         file=results[PRODUCT].file,
         control_file=None if control is None else control.file,
     )
@@ -201,6 +211,17 @@ def _stages(case: Case, run: Run) -> dict[str, Content]:
     return stages
 
 
+def _kept_files(case: Case, run: Run) -> ProductFiles | None:
+    """Return the files of a product that an interrupted run has made."""
+    if not case.plan.keeps_files:
+        return None
+    kept = run.store.find(WRITTEN, Mapping[str, NDArray[np.uint8]], depends=case.content)  # fmt: skip
+    if kept is None:
+        return None
+    content = {name: data.tobytes() for name, data in kept.items()}
+    return ProductFiles(path=Path("product"), content=content, is_folder=True)
+
+
 def _given(case: Case, run: Run) -> "_Made":
     """Return the answers of a product that was made elsewhere."""
     product = case.plan.product
@@ -219,6 +240,7 @@ class _Made:
 
     value: Any
     product: Product | None = None
+    files: ProductFiles | None = None
     file: Laid | None = None
     seconds: float = 0.0  # of the training
 
@@ -235,6 +257,7 @@ class _Start:
     cleaned: bool
     looks_inside: bool
     smallest_group: int
+    provenance: Provenance | None
     opens: bool
 
     def keeps(self, made: _Made) -> bool:
@@ -244,15 +267,23 @@ class _Start:
         small = made.file.file.nbytes <= BYTES_TO_KEEP
         return small or self.cleaned or not again or made.seconds > SECONDS_TO_KEEP
 
-    def made(self, answers: Answers, product: Product, seconds: float) -> _Made:
+    def made(
+        self,
+        answers: Answers,
+        product: Product,
+        seconds: float,
+        *,
+        files: ProductFiles | None = None,
+    ) -> _Made:
         """Return answers with the product and its file; a file that cannot be read is left for later, when that is said."""
         laid = None
         if self.opens:
             with contextlib.suppress(OutputRefused):
-                file = open_file(product, self.both)
+                contents = None if files is None else read_contents(files)
+                file = open_file(product, self.both, contents=contents)
                 found = search_file(file, smallest_group=self.smallest_group)
                 laid = Laid(file=file, searched=found)
-        return _Made(value=answers, product=product, file=laid, seconds=seconds)
+        return _Made(value=answers, product=product, files=files, file=laid, seconds=seconds)  # fmt: skip
 
     def train(self, table: Table, seed: int) -> tuple[Product, float]:
         """Return a product, and the seconds of its training alone: pool and insider plan their trainings by it."""
@@ -278,11 +309,12 @@ def _blind(start: _Start) -> _Made:
 def _product(start: _Start) -> _Made:
     product, seconds = start.train(start.split.defender, train_seed(start.seed))
     notes: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
     as_trained = None
     if start.cleaned:
         # What the insider's training again is compared with; it is not cleaned.
         as_trained = start.kind.ask(product, start.both, looks_inside=False).outputs
-        product, note = _cleaned(product, start.split.defender)
+        product, note, kept = _cleaned(product, start.split.defender)
         notes = (note,)
     answers = start.kind.ask(product, start.both)
     answers = replace(
@@ -290,17 +322,23 @@ def _product(start: _Start) -> _Made:
         seconds=seconds,
         warnings=(*notes, *answers.warnings),
         as_trained=as_trained,
+        kept=kept,
     )
-    return start.made(answers, product, seconds)
+    files = None
+    if start.provenance is not None:
+        files = files_of(product, start.provenance)
+    return start.made(answers, product, seconds, files=files)
 
 
-def _cleaned(product: Product, members: Table) -> tuple[Product, str]:
-    """Return the product without what its file need not tell, and what was done in one sentence."""
+def _cleaned(product: Product, members: Table) -> tuple[Product, str, tuple[str, ...]]:
+    """Return the product without what its file need not tell, what was done in one sentence, and what nobody could take out or measures."""
     cleaned = clean_product(product, members, rng=secret())
     done = "; ".join(str(entry) for entry in cleaned.done) or "nothing"
-    kept = "; ".join(str(entry) for entry in cleaned.kept)
+    kept = "; ".join(str(entry) for entry in cleaned.kept if entry.attacked)
+    heard = tuple(str(entry) for entry in cleaned.kept if not entry.attacked)
     note = f"the product was cleaned before it was attacked ({done}), and {cleaned.changed}"
-    return cleaned.product, note + (f"; could not be cleaned: {kept}" if kept else "")
+    note += f"; could not be cleaned, and is attacked instead: {kept}" if kept else ""
+    return cleaned.product, note, heard
 
 
 def _replica(start: _Start) -> _Made:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from reticent.errors import InvalidInput
-from reticent.product import product_digest
+from reticent.product import ProductFiles, product_digest
 from reticent.report import Dossier
 from reticent.run import keyed
 
@@ -30,10 +30,10 @@ def table_file_digest(path: Path | str) -> str:
     return keyed(digest, about="table file")
 
 
-def bound_to_product(dossier: Dossier, path: Path | str) -> Dossier:
-    """Return a dossier that says it is about the product stored at a path."""
+def bound_to_product(dossier: Dossier, files: ProductFiles) -> Dossier:
+    """Return a dossier that says it is about these files."""
     assert dossier.binding is not None, "an audit binds its dossier"
-    binding = replace(dossier.binding, product=product_digest(path))
+    binding = replace(dossier.binding, product=files.digest)
     return replace(dossier, binding=binding)
 
 

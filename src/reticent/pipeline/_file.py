@@ -79,7 +79,7 @@ def open_files(case: Case, begun: Begun, null: Null, run: Run) -> Files:
     ready = (begun.file, begun.control_file if is_trained else None)
     names = [*FILES.values()] if is_trained else [FILES[PRODUCT], "control/fresh-file"]
     try:
-        file = _opened(names[0], ready[0], lambda: _product_file(case, begun.product, run), case, run)  # fmt: skip
+        file = _opened(names[0], ready[0], lambda: _product_file(case, begun, run), case, run)  # fmt: skip
         if null.rows is not None:
             names[1], control = "control/half", file.take(null.rows)
         else:
@@ -122,11 +122,11 @@ def _opened(
     return run.keep(name, OpenedFile, opened, depends=case.content)
 
 
-def _product_file(case: Case, product: Product | None, run: Run) -> OpenedFile:
+def _product_file(case: Case, begun: Begun, run: Run) -> OpenedFile:
     """Open the product's own files; one that has none yet is saved first."""
-    files = case.plan.product_files
+    files = begun.files or case.plan.product_files
     contents = None if files is None else read_contents(files)
-    return open_file(_product(case, product, run), case.both, contents=contents)
+    return open_file(_product(case, begun.product, run), case.both, contents=contents)
 
 
 def _product(case: Case, product: Product | None, run: Run) -> Product:

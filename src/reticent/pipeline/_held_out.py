@@ -25,7 +25,7 @@ from reticent.pipeline._bind import bound_to_product
 from reticent.pipeline._coins import HeldOut
 from reticent.pipeline._tables import AUXILIARY, DEFENDER, RESERVED, GivenTables
 from reticent.policy import Policy, read_policy
-from reticent.product import SyntheticTable
+from reticent.product import ProductFiles, SyntheticTable
 from reticent.report import Dossier
 from reticent.run import Run
 from reticent.train import PrivateTable
@@ -179,7 +179,7 @@ class HeldOutAudit:
         )
         dossier = run_audit(table, plan, run=run).dossier
         if file is not None:
-            dossier = bound_to_product(dossier, file)
+            dossier = bound_to_product(dossier, ProductFiles.of(file))
         if self.report is not None:
             dossier.save(self.report)
         return dossier

@@ -39,6 +39,8 @@ class AuditPlan:
         Content of that product, which is part of the key of every stored stage.
     product_files : ProductFiles or None
         Its files, if it was saved: what is read of the product, and what its digest is about.
+    keeps_files : bool
+        Whether the files of the product that is trained are kept to be written: those that were read, and no others.
     cleaned : bool
         Whether the product that is trained is cleaned by :func:`reticent.product.clean_product` before it is asked and attacked, so that what
         is audited is what would be released.
@@ -90,6 +92,7 @@ class AuditPlan:
     of_kind: Kind | None = None
     product_content: Content = Content(())  # noqa: RUF009 (it is frozen)
     product_files: ProductFiles | None = None
+    keeps_files: bool = False
     cleaned: bool = False
     answers_only: bool = False
     policy: Policy = field(default_factory=lambda: read_policy("default"))
@@ -201,6 +204,7 @@ class AuditResult:
     dossier: Dossier
     per_record: PerRecord
     product: Product | None
+    files: ProductFiles | None = None  # that were read, if the plan keeps them
 
 
 def policy_of(policy: Policy | Path | str | None) -> Policy:

@@ -41,8 +41,11 @@ from reticent.product._regressor import (
 from reticent.product._store import (
     PRODUCT_FILES,
     SavedProduct,
+    files_of,
     load_product,
+    must_hold_nothing_else,
     save_product,
+    write_files,
 )
 from reticent.product._synthetic import (
     SYNTHETIC_FILE,
@@ -105,6 +108,7 @@ __all__ = [
     "contents_of",
     "declares_class",
     "declares_quantity",
+    "files_of",
     "frequent_categories",
     "holds_plain_hash",
     "is_table_file",
@@ -112,6 +116,7 @@ __all__ = [
     "load_product",
     "load_synthetic",
     "must_be_storable",
+    "must_hold_nothing_else",
     "open_file",
     "people_with",
     "product_digest",
@@ -121,5 +126,6 @@ __all__ = [
     "save_product",
     "table_digest",
     "versions",
+    "write_files",
     "write_synthetic",
 ]

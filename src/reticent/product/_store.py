@@ -1,5 +1,6 @@
 """Save and load products without ever executing a stranger's code."""
 
+import os
 from pathlib import Path
 
 from reticent.errors import InvalidInput, OutputRefused
@@ -8,15 +9,25 @@ from reticent.product._fitted import MODEL_FILE
 from reticent.product._foreign import LOADING, Cell, ForeignProduct
 from reticent.product._network import NETWORK_FILE
 from reticent.product._protocols import Product
-from reticent.product._provenance import Notes, Provenance, notes_of, write_notes
+from reticent.product._provenance import (
+    PROVENANCE_FILE,
+    Notes,
+    Provenance,
+    notes_bytes,
+    notes_of,
+)
 from reticent.product._synthetic import SYNTHETIC_FILE
-from reticent.run import open_folder
+from reticent.product.contents import stored_bytes
+from reticent.run import open_folder, write_bytes
 
 __all__ = [
     "PRODUCT_FILES",
     "SavedProduct",
+    "files_of",
     "load_product",
+    "must_hold_nothing_else",
     "save_product",
+    "write_files",
 ]
 
 # Names of the file of a product in its folder.
@@ -31,10 +42,33 @@ def save_product(folder: Path | str, product: Product, provenance: Provenance) -
     OutputRefused
         If the folder cannot be written or the product cannot be stored without pickle or code.
     """
+    return write_files(folder, files_of(product, provenance))
+
+
+def files_of(product: Product, provenance: Provenance) -> ProductFiles:
+    """Return the files that a product and its provenance are released as, made once: what is read of them is what is written."""
+    notes = Notes(provenance=provenance, quantity=product.quantity, learned=product.learned)  # fmt: skip
+    content = {
+        product.file_name: stored_bytes(product),
+        PROVENANCE_FILE: notes_bytes(notes),
+    }
+    by_name = dict(sorted(content.items(), key=lambda file: os.fsencode(file[0])))
+    return ProductFiles(path=Path(product.file_name), content=by_name, is_folder=True)
+
+
+def write_files(folder: Path | str, files: ProductFiles) -> Path:
+    """Write the files of a product into a folder; return the folder.
+
+    Raises
+    ------
+    OutputRefused
+        If the folder cannot be written.
+    """
     folder = Path(folder)
     try:
         open_folder(folder)
-        product.save(folder / product.file_name)
+        for name, data in files.content.items():
+            write_bytes(folder / name, data)
     except OutputRefused:
         raise
     except OSError as error:
@@ -43,15 +77,27 @@ def save_product(folder: Path | str, product: Product, provenance: Provenance) -
         ) from error
     # A folder holds one product: an older file of another kind must not be loaded in its place.
     for name in PRODUCT_FILES:
-        if name != product.file_name:
+        if name not in files.content:
             (folder / name).unlink(missing_ok=True)
-    write_notes(
-        folder,
-        Notes(
-            provenance=provenance, quantity=product.quantity, learned=product.learned
-        ),
-    )
     return folder
+
+
+def must_hold_nothing_else(folder: Path | str) -> None:
+    """Refuse a folder with files that are no product's: they would be released with it, and nobody would have read them.
+
+    Raises
+    ------
+    OutputRefused
+        If there is any.
+    """
+    folder = Path(folder)
+    ours = {*PRODUCT_FILES, PROVENANCE_FILE}
+    others = sorted(f.name for f in folder.iterdir() if f.name not in ours) if folder.is_dir() else []  # fmt: skip
+    if others:
+        raise OutputRefused(
+            f"the folder {folder} holds {others[0]!r}{f' and {len(others) - 1} more' if len(others) > 1 else ''}, which would leave with the product "
+            "although nobody has read it; choose a new folder."
+        )
 
 
 class SavedProduct:

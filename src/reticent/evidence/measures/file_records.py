@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from reticent.evidence._estimate import Estimate
 from reticent.evidence.file import (
     READABLE_LEVEL,
     FoundInFile,
@@ -30,7 +31,12 @@ class FileRecords(Measure):
         file = seen.evidence.file
         if file is None:
             return None
-        places = [at for at in (file.rows, file.values) if at is not None]
+        listed = None
+        if file.long_axes:
+            # By its shape: whoever knows the order of the table knows whose each entry is.
+            everybody = Estimate.exact(float(file.members), level=READABLE_LEVEL, method="counted")  # fmt: skip
+            listed = FoundInFile(place=file.long_axes[0], stage="", members=file.members, nonmembers=0, beyond=everybody)  # fmt: skip
+        places = [at for at in (file.rows, listed, file.values) if at is not None]
         found = [
             (
                 found_beyond_chance(
@@ -53,6 +59,8 @@ class FileRecords(Measure):
             "the whole records" if at is file.rows else "values that few people share"
         )
         where = f"{what} of {at.members:,} members and of {at.nonmembers:,} non-members ({at.place})"
+        if at is listed:
+            where = f"an entry for each of the {at.members:,} members ({at.place})"
         kept = "no more of the members than coincidence explains"
         if estimate.low > 0:
             kept = f"{where}, but only answers to queries are released"

@@ -1,6 +1,6 @@
 """What the file of a product contains, byte by byte: read without building objects and without running anything."""
 
-from reticent.product.contents._read import contents_of, read_contents
+from reticent.product.contents._read import contents_of, read_contents, stored_bytes
 from reticent.product.contents._tables import (
     BesideCells,
     beside_cells,
@@ -26,5 +26,6 @@ __all__ = [
     "contents_of",
     "place_of",
     "read_contents",
+    "stored_bytes",
     "with_files",
 ]

@@ -71,6 +71,7 @@ Part = Callable[[str, bytes], None]
 
 def parquet_parts(
     path: Path,
+    data: bytes,
     part: Part,
     frame: Callable[[str, pd.DataFrame], None],
     walk: Walk,
@@ -84,7 +85,6 @@ def parquet_parts(
     InvalidTable
         If it is damaged, or claims more than a table has.
     """
-    data = path.read_bytes()
     length = int.from_bytes(data[-8:-4], "little")
     if len(data) < 12 or data[:4] != MAGIC or data[-4:] != MAGIC or length + 12 > len(data):  # fmt: skip
         raise InvalidTable(
@@ -101,7 +101,7 @@ def parquet_parts(
     names = _names(footer, part)
     if not _WRITER.fullmatch(footer.get(6, b"DuckDB")):
         part("the name of the program that wrote it", footer.get(6, b""))
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(pa.BufferReader(data)) as file:
         shown = _metadata(footer.get(5, []), names, file, part)
         spans, body = [(0, 4), (start, len(data))], data[:start]
         for k, group in enumerate(footer.get(4, [])):

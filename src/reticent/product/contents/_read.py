@@ -9,7 +9,7 @@ from reticent.product._protocols import Product
 from reticent.product.contents._values import Contents
 from reticent.product.contents._walk import Walk
 
-__all__ = ["contents_of", "read_contents"]
+__all__ = ["contents_of", "read_contents", "stored_bytes"]
 
 # Bytes that all parts of a product may unpack to: more than any model of a table, less than the memory of a computer.
 MOST_BYTES = 2**31
@@ -92,10 +92,15 @@ def contents_of(product: Product, *, most_bytes: int = MOST_BYTES) -> Contents:
         If the product cannot be stored without pickle or code, and so has no file to read.
     """
     name = product.file_name or "product"
+    files = ProductFiles(path=Path(name), content={name: stored_bytes(product)})
+    return read_contents(files, most_bytes=most_bytes)
+
+
+def stored_bytes(product: Product) -> bytes:
+    """Return the bytes of a product's file; one that only saves itself is saved to a temporary folder."""
     if isinstance(product, _Stored):
-        files = ProductFiles(path=Path(name), content={name: product.to_bytes()})
-        return read_contents(files, most_bytes=most_bytes)
+        return product.to_bytes()
     with tempfile.TemporaryDirectory(prefix="reticent-") as folder:
-        file = Path(folder) / name
+        file = Path(folder) / (product.file_name or "product")
         product.save(file)
-        return read_contents(file, most_bytes=most_bytes)
+        return file.read_bytes()

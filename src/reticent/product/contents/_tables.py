@@ -1,37 +1,28 @@
 """Read what the file of a table holds besides its cells: all bytes are cells, or what every writer needs, or are named."""
 
-import base64
-import csv
-import io
-import json
 import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from reticent.errors import InvalidTable
 from reticent.product.contents._parquet import parquet_parts
 from reticent.product.contents._values import Contents
-from reticent.product.contents._walk import Walk
+from reticent.product.contents._walk import Walk, plain
 
 __all__ = ["BesideCells", "beside_cells", "with_files"]
 
 MOST_BYTES = 2**31  # that a table, and all that is packed in it, may unpack to
 # A packed text may not be this much longer than its packing, unless it is short: tables shrink to a tenth, to a hundredth if rows repeat.
 MOST_EXPANSION, SHORT = 200, 2**27
-DEEPEST = 4  # documents in documents in which a table is looked for
-LEAST_ROWS = 3  # of lines that may be a table
 LONGEST_NUMBER = 32  # characters; a double needs 24
 _BLOCK = 1 << 20
 _GZIP = b"\x1f\x8b\x08"
 _HEAD_CRC, _EXTRA, _NAME, _COMMENT, _RESERVED = 2, 4, 8, 16, 0xE0
 _FILE_NAME = re.compile(rb"[\w.\- ]{1,64}")
-_ENCODED = re.compile(rb"[A-Za-z0-9+/_\-\s]{64,}={0,2}\s*")
 _NUMBER = re.compile(rb"[\d.+\-eE]{%d,}" % (LONGEST_NUMBER + 1))
 _DIGITS = bytes(ord("0") if chr(k) in "0123456789.+-eE" else 32 for k in range(256))
 # One of these is in every text that holds what the next expression finds; to look for them is quick.
@@ -79,38 +70,17 @@ class _Found:
         packed = data.encode(errors="surrogatepass") if isinstance(data, str) else data
         if packed:
             self._sizes.setdefault(place, []).append(len(packed))
-            self.look(place, packed)
+            self.walk.blob(place, packed)
 
     def frame(self, place: str, frame: pd.DataFrame) -> None:
         """Name columns that are no cells of the table, and keep their values."""
         self._frames.append(f"{place}, {len(frame):,} rows of {frame.shape[1]} columns")
         self.columns(place, frame)
 
-    def look(self, place: str, data: bytes, layer: int = 0) -> None:
-        """Keep everything in bytes, of a table in a text as its columns."""
-        inner = _decoded(data) if layer < 3 else None
-        if inner is not None:
-            self.look(place, inner, layer + 1)
-        frame = _as_frame(data)
-        if frame is not None:
-            self.columns(place, frame)
-        self.walk.blob(place, data)
-
     def columns(self, place: str, frame: pd.DataFrame) -> None:
-        """Keep numbers as a matrix with one row per row, and texts by column."""
-        numbers = {}
-        for at in range(frame.shape[1]):
-            values = frame.iloc[:, at].astype(object)
-            values = values.map(lambda v: v if pd.api.types.is_scalar(v) else str(v))
-            as_numbers = pd.to_numeric(values, errors="coerce")
-            if as_numbers.notna().sum() >= values.notna().sum():
-                numbers[at] = as_numbers.to_numpy(np.float64, na_value=np.nan)
-            else:
-                texts = [str(v) for v in values if v is not None and v is not pd.NA]
-                self.walk.texts(f"{place}[{at}]", texts)
-        self.walk.texts(f"{place}:names", [str(name) for name in frame.columns])
-        if numbers:
-            self.walk.array(f"{place}:rows", np.column_stack([*numbers.values()]))
+        """Keep the cells of columns like those of any table in a text."""
+        cells = frame.astype(object).where(frame.notna(), None).map(plain)
+        self.walk.value(place, cells.rename(columns=str).to_dict("records"))
 
 
 def beside_cells(path: Path) -> BesideCells:
@@ -134,7 +104,7 @@ def beside_cells(path: Path) -> BesideCells:
     name = path.name.lower()
     if name.endswith((".parquet", ".pq")):
         try:
-            parquet_parts(path, found.part, found.frame, found.walk, most=MOST_BYTES)
+            parquet_parts(path, path.read_bytes(), found.part, found.frame, found.walk, most=MOST_BYTES)  # fmt: skip
         except InvalidTable:
             raise
         except Exception as error:
@@ -155,7 +125,7 @@ def with_files(beside: BesideCells, files: dict[str, bytes], *, named: frozenset
     found = _Found()
     for name, data in files.items():
         if name in named:
-            found.look(name, data)
+            found.walk.blob(name, data)
         else:
             found.part("a further file in the folder", data)
     more, first = found.walk.contents(size=0), beside.contents
@@ -245,77 +215,6 @@ def _gzip_head(packed: bytes, at: int, part: Callable[[str, bytes], None]) -> in
                 part("the file name in a gzip member", text)
             start = end + 1
     return start + (2 if flags & _HEAD_CRC else 0)
-
-
-def _decoded(data: bytes) -> bytes | None:
-    """Return what bytes pack: compressed or as text; None if they pack nothing."""
-    try:
-        if data[:2] == b"\x1f\x8b" or data[:2] in (b"\x78\x01", b"\x78\x9c", b"\x78\xda"):  # fmt: skip
-            inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
-            return inflater.decompress(data, SHORT)
-        if _ENCODED.fullmatch(data):
-            text = b"".join(data.split())
-            if re.fullmatch(rb"(?:[0-9a-fA-F]{2})+", text):
-                return bytes.fromhex(text.decode())
-            text = text.rstrip(b"=") + b"=" * (-len(text.rstrip(b"=")) % 4)
-            return base64.b64decode(text.replace(b"-", b"+").replace(b"_", b"/"))
-    except (ValueError, zlib.error):
-        pass
-    return None
-
-
-def _as_frame(data: bytes) -> pd.DataFrame | None:
-    """Return bytes that are a table, as JSON, CSV or Parquet; None if they are none, or nobody could tell."""
-    try:
-        if data[:4] == b"PAR1" and len(data) < SHORT:
-            return pd.read_parquet(io.BytesIO(data)).reset_index()
-        text = data.decode("utf-8-sig")
-    except Exception:
-        # A table in a table is looked for, and need not be one.
-        return None
-    if text.lstrip()[:1] in ("{", "["):
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
-        return _table_in(value)
-    lines = text.splitlines()
-    for separator in ",;\t|":
-        if len(lines) < LEAST_ROWS or separator not in lines[0]:
-            continue
-        try:
-            rows = [row for row in csv.reader(lines, delimiter=separator) if row]
-        except csv.Error:
-            continue
-        if len({len(row) for row in rows}) == 1 and len(rows[0]) > 1:
-            # The first row may name the columns, and may be a row of cells.
-            frame = pd.DataFrame(rows)
-            headed = pd.DataFrame(rows[1:], columns=[f"{j}" for j in range(len(rows[0]))])  # fmt: skip
-            numeric = (pd.to_numeric(headed[c], errors="coerce").notna().any() for c in headed)  # fmt: skip
-            return headed.replace("", None) if any(numeric) else frame
-    return None
-
-
-def _table_in(value: Any, depth: int = 0) -> pd.DataFrame | None:
-    """Return the first table in the value of a document: a list of rows, or columns by their names; None if there is none."""
-    if isinstance(value, list):
-        columns: Any = value if all(isinstance(v, dict | list) for v in value) else None
-    elif isinstance(value, dict):
-        lists = {k: [*v.values()] if isinstance(v, dict) else v for k, v in value.items() if isinstance(v, dict | list)}  # fmt: skip
-        alike = len({len(v) for v in lists.values()}) == 1
-        columns = lists if alike and not any(isinstance(x, dict | list) for v in lists.values() for x in v) else None  # fmt: skip
-    else:
-        return None
-    if columns is not None and len(columns):
-        try:
-            frame = pd.DataFrame(columns)
-        except (ValueError, TypeError, AttributeError):
-            frame = pd.DataFrame()
-        if len(frame) >= LEAST_ROWS:
-            return frame
-    inner = value.values() if isinstance(value, dict) else value
-    found = (_table_in(v, depth + 1) for v in inner if depth < DEEPEST)
-    return next((frame for frame in found if frame is not None), None)
 
 
 def _one_line(error: BaseException) -> str:

@@ -4,6 +4,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ from reticent.product.contents._values import (
     position,
 )
 
-__all__ = ["Walk"]
+__all__ = ["Walk", "plain"]
 
 SCHEMA = "schema.json"  # the member of a skops archive that says how the others belong together
 DEEPEST = 200  # nesting of values; the deepest real product, stacked pipelines, has fewer than 60
@@ -408,19 +409,22 @@ class Walk:
         return True
 
     def _parquet(self, path: str, data: bytes, layer: int) -> None:
-        """Keep the cells of a Parquet file; what else is in it is not read here."""
-        import pyarrow.parquet as pq
+        """Keep the cells of a Parquet file, and everything else that it holds."""
+        import pandas as pd
 
-        file = pq.ParquetFile(io.BytesIO(data))
-        cells = file.metadata.num_rows * file.metadata.num_columns
-        if cells > MOST_CELLS:
-            raise ValueError(f"it claims {cells:,} cells")
-        frame = file.read().to_pandas()
-        columns = columns_of_records(frame.to_dict("records"))
-        if columns is not None:
-            self._table(path, columns, layer)
-        self.texts(f"{path}.names", map(str, frame.columns))
-        self.unread(path, "a table in Parquet: its cells were read, and what else it holds was not")  # fmt: skip
+        # They need this class.
+        from reticent.product.contents._parquet import parquet_parts
+
+        def part(place: str, content: bytes) -> None:
+            self.blob(f"{path}:({place})", content, layer=layer + 1)
+
+        def rows(place: str, frame: pd.DataFrame) -> None:
+            cells = frame.astype(object).where(frame.notna(), None).map(plain)
+            self.value(f"{path}:({place})", cells.to_dict("records"), layer=layer)
+
+        # First of all what it claims is compared with what it has, so that nothing fills the memory.
+        parquet_parts(Path(path), data, part, rows, self, most=max(self._left, 1))
+        rows("cells", pd.read_parquet(io.BytesIO(data)))
 
     def _safetensors(self, path: str, data: bytes, layer: int) -> None:
         metadata, tensors, loose = safetensors_parts(data)
@@ -508,6 +512,11 @@ class Walk:
         dense = matrix.toarray()
         self.array(path, dense.T if transposed else dense)
         return True
+
+
+def plain(cell: Any) -> Any:
+    """Return a cell as a document holds it: a number, a text, nothing, or the words of anything else."""
+    return cell if isinstance(cell, str | int | float | type(None)) else str(cell)
 
 
 def _number(value: float) -> float:
