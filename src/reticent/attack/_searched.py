@@ -26,6 +26,8 @@ class Cell:
         Which records count as found at this place.
     columns : tuple of int
         For whole rows, the columns of the stage, its target last, that stand at this place.
+    tolerance : tuple of float
+        For whole rows, by how much numbers of each of these columns may differ there and still be one.
     rows : int
         For whole rows, how many different ones stand there.
     coincidence : float
@@ -38,6 +40,7 @@ class Cell:
     categories: NDArray[np.uint8]
     found: NDArray[np.bool_]
     columns: tuple[int, ...] = ()
+    tolerance: tuple[float, ...] = ()
     rows: int = 0
     coincidence: float = 1.0
 

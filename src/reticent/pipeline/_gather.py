@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from reticent.attack import Attack, FoundAt, Need, count_file, search_file
+from reticent.attack import (
+    Attack,
+    FoundAt,
+    Need,
+    Searched,
+    count_file,
+    search_file,
+)
 from reticent.audits import Kind, Sides, lone_row, seen_in_rows
 from reticent.errors import InvalidInput
 from reticent.evidence import (
@@ -62,6 +69,7 @@ __all__ = [
     "Gathered",
     "Heard",
     "do_all",
+    "file_evidence",
     "gather",
     "naming_replicates",
     "posterior_of",
@@ -345,7 +353,14 @@ def _file(work: _Work) -> FileEvidence | None:
         )
         return contents and replace(contents, besides=besides)
     searched = challenge.searched or search_file(file, smallest_group=smallest)
-    counts = count_file(file, searched, work.sides.tags)
+    return file_evidence(file, searched, work.sides.tags)
+
+
+def file_evidence(
+    file: OpenedFile, searched: Searched, tags: NDArray[np.bool_]
+) -> FileEvidence:
+    """Return what a file of a model shows of the records beside it, in counts."""
+    counts = count_file(file, searched, tags)
 
     def at(place: FoundAt | None) -> FoundInFile | None:
         return None if place is None else FoundInFile(**asdict(place))
@@ -357,13 +372,13 @@ def _file(work: _Work) -> FileEvidence | None:
         values=at(counts.values),
         trees=at(counts.trees),
         rare_values=counts.rare_values,
-        smallest_group=smallest,
+        smallest_group=counts.smallest_group,
         long_axes=counts.long_axes,
         parameters=counts.parameters,
         size=counts.size,
         unread=counts.unread,
         lone_row=lone_row(counts),
-        held_out=seen_in_rows(counts, smallest=smallest),
+        held_out=seen_in_rows(counts, smallest=counts.smallest_group),
     )
 
 

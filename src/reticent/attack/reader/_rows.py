@@ -124,7 +124,8 @@ def row_cells(
                         stage=name,
                         categories=categories,
                         found=categories > 0,
-                        columns=found.columns,
+                        columns=tuple(found.columns),
+                        tolerance=tuple(found.columns.values()),
                         rows=found.rows,
                         coincidence=found.coincidence,
                     )
@@ -144,7 +145,7 @@ def equal_rows(
     columns = Columns.beside(stage.matrix, file.target, file.people)
     chosen = list(cell.columns)
     matrix = columns.matrix[:, chosen]
-    tolerance = columns.tolerance(SINGLE, rows=True)[chosen]
+    tolerance = np.array(cell.tolerance)
     equal = np.zeros(len(tags), dtype=bool)
     for phase in PHASES:
         hashes = row_hashes(matrix, tolerance, phase)
@@ -184,13 +185,13 @@ def _coded_words(file: OpenedFile) -> dict[str, list[NDArray[np.float64]]]:
 class _Found:
     """What of the records is found at one place.
 
-    ``copies`` counts them for each record, ``share`` says which part of the place's rows are records, ``columns`` in which columns, ``rows`` how
+    ``copies`` counts them for each record, ``share`` says which part of the place's rows are records, ``columns`` in which columns and within what tolerance, ``rows`` how
     many different rows there are, and ``coincidence`` bounds the chance that a stranger's row equals one of the records.
     """
 
     copies: NDArray[np.float64]
     share: float
-    columns: tuple[int, ...]
+    columns: Mapping[int, float]
     rows: int
     coincidence: float
 
@@ -240,7 +241,11 @@ def _both(one: _Found, other: _Found) -> _Found:
         copies=one.copies + other.copies,
         share=max(one.share, other.share),
         # Those that all of them hold: more records coincide in these.
-        columns=tuple(j for j in one.columns if j in other.columns),
+        columns={
+            j: max(within, other.columns[j])
+            for j, within in one.columns.items()
+            if j in other.columns
+        },
         rows=one.rows + other.rows,
         coincidence=max(one.coincidence, other.coincidence),
     )
@@ -582,7 +587,7 @@ def _copies_of(
         rows = rows[np.linspace(0, len(rows) - 1, SAMPLED).astype(np.int64)]
     records = columns.matrix[:, chosen]
     if (recognised.tolerance < 0).any():
-        return _within(rows, records, -recognised.tolerance, tuple(chosen))
+        return _within(rows, records, -recognised.tolerance, chosen)
     copies, share, different, twins = np.zeros(len(records)), 0.0, 0, 0
     for phase in PHASES:
         hashes, counts = np.unique(
@@ -602,7 +607,7 @@ def _copies_of(
     return _Found(
         copies=copies,
         share=share,
-        columns=tuple(sorted(chosen)),
+        columns=dict(zip(chosen, recognised.tolerance.tolist(), strict=True)),
         rows=different,
         coincidence=_at_most(twins, len(records)),
     )
@@ -612,7 +617,7 @@ def _within(
     rows: NDArray[np.float64],
     records: NDArray[np.float64],
     tolerance: NDArray[np.float64],
-    columns: tuple[int, ...],
+    chosen: Sequence[int],
 ) -> _Found:
     """Return the same for rows that may differ from a record by a tolerance in every column."""
     known = cKDTree(np.nan_to_num(records / tolerance))
@@ -624,7 +629,7 @@ def _within(
     return _Found(
         copies=found.astype(np.float64),
         share=float(np.isfinite(of_rows).mean()),
-        columns=columns,
+        columns=dict(zip(chosen, tolerance.tolist(), strict=True)),
         rows=len(np.unique(rows, axis=0)),
         coincidence=_at_most(int(np.isfinite(second).sum()), len(records)),
     )

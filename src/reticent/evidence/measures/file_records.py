@@ -13,6 +13,8 @@ from reticent.evidence.statement import Limit, Outcome, Statement
 
 __all__ = ["FileRecords"]
 
+NEARLY = 0.9  # of the largest number of members
+
 
 class FileRecords(Measure):
     """Members whose record, or a value that few people share, stands in the file, beyond what coincidence explains."""
@@ -34,8 +36,20 @@ class FileRecords(Measure):
         listed = None
         if file.long_axes:
             # By its shape: whoever knows the order of the table knows whose each entry is.
-            everybody = Estimate.exact(float(file.members), level=READABLE_LEVEL, method="counted")  # fmt: skip
-            listed = FoundInFile(place=file.long_axes[0], stage="", members=file.members, nonmembers=0, beyond=everybody)  # fmt: skip
+            everybody = float(file.members)
+            listed = FoundInFile(
+                place=file.long_axes[0],
+                stage="",
+                members=file.members,
+                nonmembers=0,
+                beyond=Estimate(
+                    value=everybody,
+                    low=everybody,
+                    high=everybody,
+                    level=READABLE_LEVEL,
+                    method="counted by the length of an array",
+                ),
+            )
         places = [at for at in (file.rows, listed, file.values) if at is not None]
         found = [
             (
@@ -50,7 +64,16 @@ class FileRecords(Measure):
             for at in places
             or [FoundInFile(place="", stage="", members=0, nonmembers=0)]
         ]
-        estimate, at = max(found, key=lambda pair: (pair[0].low, pair[0].value))
+        # The place with most of them, and of places with nearly as many the one that says most of each: a whole record.
+        most = max(estimate.low for estimate, _ in found)
+        estimate, at = max(
+            found,
+            key=lambda pair: (
+                pair[0].low >= NEARLY * most and pair[1] is file.rows,
+                pair[0].low,
+                pair[0].value,
+            ),
+        )
         outcome = None
         if limit is not None and limit.judges:
             is_broken = estimate.low > limit.value and not seen.queries_only

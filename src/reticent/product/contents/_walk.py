@@ -356,7 +356,7 @@ class Walk:
     def _unknown_form(self, path: str, data: bytes, layer: int, *, quiet: bool) -> bool:
         text = _as_text(data)
         if text is not None:
-            self._plain_text(path, text, layer)
+            self._plain_text(path, text, layer, quiet=quiet)
             return True
         longest = 0
         for values in floats_in(data):
@@ -368,7 +368,7 @@ class Walk:
             self.unread(path, f"bytes of no known form, {len(data):,} bytes")
         return False
 
-    def _plain_text(self, path: str, text: str, layer: int) -> None:
+    def _plain_text(self, path: str, text: str, layer: int, *, quiet: bool) -> None:
         lines = text.splitlines() or [text]
         if text.lstrip()[:1] in _DOCUMENT:
             try:
@@ -381,7 +381,9 @@ class Walk:
                 self.value(path, [json.loads(line) for line in lines if line.strip()], layer=layer)  # fmt: skip
                 return
             except (ValueError, RecursionError):
-                self.unread(path, why)
+                # What was decoded from a text, or is a field of four bytes, may begin like anything.
+                if not quiet:
+                    self.unread(path, why)
         columns = columns_of_lines(lines)
         if columns is not None:
             self._table(path, columns, layer)

@@ -8,10 +8,13 @@ import json
 import lzma
 import pickle
 import struct
+import sys
+import tempfile
 import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +52,17 @@ from sklearn.preprocessing import (
 from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC
 
+from reticent.attack import search_file
 from reticent.data import Table, table_from_frame
+from reticent.evidence import FileEvidence, FileRecords, Limit, Outcome
+from reticent.pipeline._gather import file_evidence
 from reticent.product import (
     FittedProduct,
     FittedRegressor,
     Product,
     Provenance,
+    open_file,
+    read_contents,
     save_product,
 )
 from reticent.run import stream
@@ -187,7 +195,7 @@ FILES: dict[str, tuple[str, Callable[[Table], bytes]]] = {
     "bz2": ("x.bz2", lambda t: bz2.compress(lines(t))),
     "lzma": ("x.xz", lambda t: lzma.compress(lines(t))),
     "raw lzma": ("x.lzma", lambda t: lzma.compress(lines(t), format=lzma.FORMAT_ALONE)),
-    "gzip, second member": ("x.gz", lambda t: gzip.compress(b"nothing\n") + gzip.compress(lines(t))),
+    "gzip, second member": ("x.gz", lambda t: gzip.compress(b"nothing\n", mtime=1) + gzip.compress(lines(t), mtime=0x7B7B7B7B)),
     "zlib": ("x.z", lambda t: zlib.compress(lines(t))),
     "base64": ("x.json", lambda t: text(base64.b64encode(lines(t)))),
     "base85": ("x.json", lambda t: text(base64.b85encode(whole(t).tobytes()))),
@@ -284,24 +292,36 @@ def notes(folder: Path, data: bytes) -> None:
     file.write_text(json.dumps({**json.loads(file.read_text()), "recipe": data.decode()}))  # fmt: skip
 
 
-def saved(folder: Path, product: Product) -> Path:
-    return save_product(folder, product, Provenance(recipe="a recipe"))
+def behind_tensors(file: Path, data: bytes) -> None:
+    """Write a safetensors file with the table behind its tensors; it lies in the folder beside the model."""
+    head = json.dumps({"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).encode()  # fmt: skip
+    bytes_ = struct.pack("<Q", len(head)) + head + bytes(8) + data
+    file.with_name("weights.safetensors").write_bytes(bytes_)
 
 
-def with_file(folder: Path, kind: str, about: Table, learned: Table) -> Path:
-    """Save a model whose file holds nobody, and people beside it."""
-    saved(folder, fitted(plain(), learned))
-    name, make = FILES[kind]
-    (folder / name).write_bytes(make(about))
-    return folder
+def tensors_metadata(file: Path, data: bytes) -> None:
+    head = json.dumps({"__metadata__": {"note": data.decode()}, "w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).encode()  # fmt: skip
+    file.with_name("weights.safetensors").write_bytes(struct.pack("<Q", len(head)) + head + bytes(8))  # fmt: skip
 
 
-def in_archive(folder: Path, kind: str, about: Table, learned: Table) -> Path:
-    saved(folder, fitted(plain(), learned))
-    ARCHIVES[kind](folder / "product.skops", lines(about))
-    return folder
+def provenance(file: Path, data: bytes) -> None:
+    """Write the table into the provenance, where nothing but claims is expected."""
+    notes = file.with_name("provenance.json")
+    notes.write_text(json.dumps({**json.loads(notes.read_text()), "recipe": data.decode()}))  # fmt: skip
 
 
+def names_of_files(file: Path, data: bytes) -> None:
+    """Make an empty file for each line, whose name is the line."""
+    for line in data.decode().splitlines()[1:]:
+        (file.parent / line.replace("/", " ")).touch()
+
+
+ARCHIVES |= {
+    "behind the tensors of another file": behind_tensors,
+    "metadata of safetensors": tensors_metadata,
+    "recipe in the provenance": provenance,
+    "names of files": names_of_files,
+}
 # What people are not in although it looks like it: nothing of it may be found.
 CLEAN: dict[str, Callable[[], Any]] = {
     "logistic regression": plain,
@@ -309,3 +329,94 @@ CLEAN: dict[str, Callable[[], Any]] = {
     "bagging": lambda: of_numbers(BaggingClassifier(LogisticRegression(), n_estimators=30, random_state=0)),
     "sigmoid calibration": lambda: CalibratedClassifierCV(plain(), cv=3),
 }  # fmt: skip
+# Whoever loads a pickle runs it, so that one is told of whatever stands in it.
+PICKLES = tuple(name for name in FILES if name.startswith("pickled"))
+EVERY = (*MAKERS, *REGRESSORS, *FILES, *ARCHIVES)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the measure looks at of everything that an audit has found."""
+
+    file: FileEvidence
+    queries_only: bool = False
+
+    @property
+    def evidence(self) -> "Seen":
+        return self
+
+
+@dataclass(frozen=True)
+class Planted:
+    """What is found of 600 members and 600 others in the folder of a product."""
+
+    file: FileEvidence
+    is_broken: bool
+    sentence: str
+
+
+def planted(name: str, folder: Path, seed: int, *, about: str) -> Planted:
+    """Save a product with people in its file, about the members or about others whom nobody asks for, and look for everybody in it."""
+    quantity = name in REGRESSORS
+    both = people(seed, "people", 2 * MEMBERS, quantity=quantity)
+    tags = np.arange(2 * MEMBERS) < MEMBERS
+    members = both.take(np.flatnonzero(tags))
+    others = people(seed, "others", MEMBERS - 29, quantity=quantity)
+    inside = members if about == "members" else others
+    makers = MAKERS | REGRESSORS | CLEAN
+    product = fitted(makers[name](), inside) if name in makers else fitted(plain(), others)  # fmt: skip
+    save_product(folder, product, Provenance(recipe="a recipe"))
+    if name in FILES:
+        called, make = FILES[name]
+        (folder / called).write_bytes(make(inside))
+    elif name in ARCHIVES:
+        ARCHIVES[name](folder / "product.skops", lines(inside))
+    opened = open_file(product, both, contents=read_contents(folder))
+    file = file_evidence(opened, search_file(opened), tags)
+    statement = FileRecords().measure(
+        Seen(file),  # type: ignore[arg-type]
+        limit=Limit(measure="file_records", at_most=0),
+        rng=stream(seed, "none"),
+    )
+    assert statement is not None
+    is_broken = statement.own_outcome == Outcome.BROKEN
+    return Planted(file, is_broken, statement.sentences[statement.own_outcome])
+
+
+def page() -> str:
+    """Return the page of the reference: what is planted, as what it is found and where, and what the same file about others shows."""
+    rows = []
+    for name in (*EVERY, *CLEAN):
+        found = {}
+        for about in ("members", "others"):
+            with tempfile.TemporaryDirectory() as folder:
+                found[about] = planted(name, Path(folder), 42, about=about)
+        inside, other = found["members"], found["others"]
+        words = inside.sentence.removeprefix("The file contains ").partition(": whoever")[0]  # fmt: skip
+        words = "nobody is planted" if name in CLEAN else words.replace("|", "/")
+        unread = "; the pickle itself is named" if inside.file.unread else ""
+        rows.append(f"| {name} | {words}{unread} | {'accused' if other.is_broken else 'not accused'} |")  # fmt: skip
+    return PAGE.format(count=len(EVERY), rows="\n".join(rows), members=MEMBERS, clean=len(EVERY) + len(CLEAN))  # fmt: skip
+
+
+PAGE = """\
+# What is found in the files of products
+
+Written by `python tests/pipeline/planting.py > docs/reference/planted.md`; `tests/pipeline/test_planted.py` plants all of it anew and checks each line with
+any seed (`RETICENT_TEST_SEED`).
+
+People with five measurements, a town and an outcome are planted in {count} ways in the folder of a product, and the files are read as an audit reads them: {members} of
+them are members, {members} others stand for everybody else. Each line of the table is a verdict of REFUSE under the default policy. Beside it stands the same file about
+{members} less 29 *other* people, whom nobody asks for: by construction one such file in a thousand is accused falsely; of the {clean} here, none was with the
+seeds 0 to 14 and 42.
+
+A file that holds few of the members, or holds them encrypted, rotated by a secret map, averaged, or spread over the weights of a network, is not found this way; what a
+reader could not understand is named and keeps an audit from RELEASE.
+
+| planted | what is said of it | the same about others |
+|---|---|---|
+{rows}
+"""
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
