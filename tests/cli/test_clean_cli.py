@@ -13,10 +13,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
 import reticent
-from reticent.cli._audit import _is_cleaned, _trained_again
+from reticent.cli._audit import _is_cleaned
 from reticent.cli._options import AuditOptions
 from reticent.errors import InvalidInput, InvalidSplit, OutputRefused
-from reticent.pipeline import AuditPlan, divide
+from reticent.pipeline import AuditPlan, divide, run_audit
 from reticent.product import (
     Provenance,
     SavedProduct,
@@ -24,6 +24,7 @@ from reticent.product import (
     read_contents,
 )
 from reticent.product import read_provenance as provenance_of
+from reticent.run import Effort, Run, Store
 from reticent.train import parse_trainer
 
 # What is asked here does not depend on how strong the learned attacks are.
@@ -151,16 +152,33 @@ def test_without_a_saved_product_nothing_is_cleaned(folder):
     assert "was cleaned" not in done.stdout
 
 
-def test_a_cleaned_product_cannot_be_made_again(folder):
+def test_an_interrupted_audit_goes_on_and_writes_the_very_files_that_it_read(
+    folder, tmp_path
+):
+    """What was moved when the product was cleaned is drawn from the system's entropy and can never be drawn again: the files themselves are kept."""
     table = reticent.read_table(folder / "divided.csv", target="ill", part="part")
-    trainer = parse_trainer("sklearn.naive_bayes.GaussianNB()")
-    plan = AuditPlan(trainer=trainer, cleaned=True)
-    split = divide(table, seed=0)
-    with pytest.raises(InvalidInput, match="what was moved when it was cleaned was secret"):  # fmt: skip
-        _trained_again(trainer, split, AuditOptions(subject=None, effort=None), plan)
-    product, _ = load_product(folder / "forest.skops", classes=table.classes)
-    with pytest.raises(InvalidInput, match="cannot be cleaned by its audit"):
-        AuditPlan(trainer=None, product=product, cleaned=True)
+    forest = parse_trainer("sklearn.ensemble.RandomForestClassifier(n_estimators=5)")
+    plan = AuditPlan(trainer=forest, cleaned=True, keeps_files=True, pool=0, rounds=1)
+    first, second = (
+        run_audit(table, plan, run=Run(store=Store(folder=tmp_path / "kept"), effort=Effort(minutes=0.02)))
+        for _ in range(2)
+    )  # fmt: skip
+    assert first.files is not None
+    assert second.files is not None
+    assert second.product is None  # it was not trained again
+    assert second.files.digest == first.files.digest
+    assert sorted(second.files.content) == ["product.skops", "provenance.json"]
+
+
+def test_a_folder_with_other_files_is_no_place_to_save_a_product(folder):
+    (folder / "q").mkdir(exist_ok=True)
+    (folder / "q" / "training_data.csv").write_text("a,b\n1,2\n")
+    done = run(*AUDIT, *FOREST, "--save-product", "q", folder=folder)
+    assert done.returncode == 2
+    assert (
+        "holds 'training_data.csv', which would leave with the product" in done.stderr
+    )
+    assert not (folder / "q" / "product.skops").exists()
 
 
 def test_a_product_with_a_guarantee_is_saved_as_it_is(folder):

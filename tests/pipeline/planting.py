@@ -402,7 +402,7 @@ def page() -> str:
 PAGE = """\
 # What is found in the files of products
 
-Written by `python tests/pipeline/planting.py > docs/reference/planted.md`; `tests/pipeline/test_planted.py` plants all of it anew and checks each line with
+Written by `python tests/pipeline/planting.py > docs/reference/planted.md`; `tests/pipeline/test_planted_people.py` plants all of it anew and checks each line with
 any seed (`RETICENT_TEST_SEED`).
 
 People with five measurements, a town and an outcome are planted in {count} ways in the folder of a product, and the files are read as an audit reads them: {members} of

@@ -110,6 +110,7 @@ def test_a_regime_that_was_left_out_rules_out_a_release_where_insiders_count(
         skipped: tuple = ()
         aside: tuple = ()
         insider: object = None
+        file: object = None
 
     rules = read_policy(policy)
     complete = gaps_of(rules, CLASSIFIER, Known(insider=replace(insider, left_out=())))

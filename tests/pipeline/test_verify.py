@@ -11,7 +11,7 @@ import reticent
 from reticent.errors import InvalidInput, OutputRefused
 from reticent.pipeline import bound_to_product, derive_again, table_file_digest
 from reticent.policy import read_policy
-from reticent.product import FittedProduct, Provenance, save_product
+from reticent.product import FittedProduct, ProductFiles, Provenance, save_product
 from reticent.report import Access, Dossier, make_keys, policy_digest, render_text, sign
 
 # What is asked here does not depend on how strong the learned attacks are.
@@ -29,7 +29,9 @@ def judged(tmp_path_factory):
     dossier = reticent.audit(
         "sklearn.naive_bayes.GaussianNB()", X, y, rounds=1, pool=0, minutes=0.05, workers=1, by="Ada"
     )  # fmt: skip
-    bound_to_product(dossier, folder / "product").save(folder / "audit")
+    bound_to_product(dossier, ProductFiles.of(folder / "product")).save(
+        folder / "audit"
+    )
     return folder
 
 

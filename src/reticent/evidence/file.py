@@ -269,7 +269,7 @@ def without_small_counts(
     >>> place = FoundInFile(place="equal rows", stage="", members=60, nonmembers=3)
     >>> shown = without_small_counts(place, members=900, nonmembers=900, smallest=20)
     >>> shown.members, shown.nonmembers, shown.beyond.low, shown.beyond.value, shown.beyond.high
-    (60, 0, 0.5, 60.0, 120.0)
+    (60, 0, 40.0, 60.0, 60.0)
     """
     beyond = found_beyond_chance(
         at, members=members, nonmembers=nonmembers, level=READABLE_LEVEL

@@ -11,7 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["Columns", "columns_of_lines", "columns_of_records", "numbers_in"]
+__all__ = [
+    "Columns",
+    "columns_of_lines",
+    "columns_of_lists",
+    "columns_of_records",
+    "numbers_in",
+]
 
 SEPARATORS = (
     ",",
@@ -92,7 +98,23 @@ def columns_of_records(items: Sequence[Any]) -> Columns | None:
         isinstance(item, Mapping) and item.keys() == keys for item in items
     ):
         return None
-    values = {k: [item[k] for item in items] for k in keys}
+    return _of_plain({k: [item[k] for item in items] for k in keys})
+
+
+def columns_of_lists(lists: Mapping[Any, Any]) -> Columns | None:
+    """Return the columns of a dictionary of lists, or of dictionaries by row, of one length; None if it is something else."""
+    values = {
+        k: [*v.values()] if isinstance(v, Mapping) else v
+        for k, v in lists.items()
+        if isinstance(v, Mapping | list)
+    }
+    lengths = {len(v) for v in values.values()}
+    if len(values) < 2 or len(lengths) != 1 or min(lengths) < LEAST_LINES:
+        return None
+    return _of_plain(values)
+
+
+def _of_plain(values: Mapping[Any, Sequence[Any]]) -> Columns | None:
     plain = (str, int, float, type(None))
     if not all(isinstance(v, plain) for column in values.values() for v in column):
         return None

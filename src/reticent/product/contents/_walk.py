@@ -30,6 +30,7 @@ from reticent.product.contents._schema import walk_schema
 from reticent.product.contents._tabular import (
     Columns,
     columns_of_lines,
+    columns_of_lists,
     columns_of_records,
     numbers_in,
 )
@@ -264,6 +265,9 @@ class Walk:
                     )
                 return
             self.texts(f"{path}.keys", map(str, value), layer=layer)
+            columns = columns_of_lists(value)
+            if columns is not None:
+                self._table(path, columns, layer)
             items = [(key(path, name), item) for name, item in value.items()]
             self._items(key(path, "*"), items, depth, layer)
         elif isinstance(value, list | tuple | set | frozenset):
