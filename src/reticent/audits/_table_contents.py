@@ -1,9 +1,11 @@
 """What stands in a synthetic table as it stands in the real one: whole rows, and values that few people have."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import fisher_exact
 
 from reticent.attack import FileCounts, FoundAt, count_file, search_file
 from reticent.attack.reader import first_alone
@@ -39,6 +41,9 @@ __all__ = [
 PEAKED = 2.0
 # Other people whom nobody resembles, from which on it is told that a member stands alone: coincidence then puts at most 1 % of them there.
 FEWEST_OTHERS = 300
+DIFFERENT = (
+    0.05  # chance that auxiliary people who are like the others are not added to them
+)
 MISSES = 0.05  # chance that the largest share due to coincidence is understated
 
 
@@ -73,28 +78,30 @@ def contents_of_table(
     is_member[unit_of_row] = tags
 
     sizes = int(is_member.sum()), int((~is_member).sum())
+    # Who the auxiliary rows are of is not known, so that they count as people only where everybody has one.
+    further = len(tables.auxiliary) if len(names) == len(units) else 0
 
-    def found(place: str, here: NDArray[np.bool_]) -> FoundAt:
+    def found(place: str, here: NDArray[np.bool_]) -> tuple[FoundAt, int]:
+        """Return who of the people in question is found, and how many of the auxiliary ones."""
         # People and not rows: one row that is found tells on its person.
-        person = np.bincount(unit_of_row, weights=here, minlength=len(names)) > 0
-        return FoundAt(
+        weights = here[: len(tags)]
+        person = np.bincount(unit_of_row, weights=weights, minlength=len(names)) > 0
+        at = FoundAt(
             place=place,
             stage="",
             members=int((person & is_member).sum()),
             nonmembers=int((person & ~is_member).sum()),
         )
+        return at, int(here[len(tags) :].sum())
 
-    rows = _hashes(tables.records.codes)
-    is_copied = occurrences(rows, _hashes(tables.synthetic.codes)) > 0
     codes = np.concatenate([tables.records.codes, tables.auxiliary.codes])
+    stands = occurrences(_hashes(codes), _hashes(tables.synthetic.codes)) > 0
+    is_copied = stands[: len(tags)]
     alone = unlike_all_others(codes)
     # Rows of people whom somebody resembles are found by coincidence, and copies of others would drown among them.
     whole = [
-        found("equal rows", is_copied),
-        found(
-            "equal rows of people whom nobody resembles",
-            is_copied & alone[: len(tags)],
-        ),
+        found("equal rows", stands),
+        found("equal rows of people whom nobody resembles", stands & alone),
     ]
     by_column = rare_in_columns(tables, smallest_group=smallest_group)
     counts = beside_rows = beside_values = lone_beside = None
@@ -105,15 +112,19 @@ def contents_of_table(
         lone_beside = lone_row(counts)
 
     def least_explained(
-        places: Sequence[FoundAt], other: FoundAt | None
+        places: Sequence[tuple[FoundAt, int]], other: FoundAt | None
     ) -> FoundInFile | None:
         """Return the place that coincidence explains least, with exact judgement and no small count."""
-        here = [at for at in places if at.members + at.nonmembers]
+        here = [
+            _with_others(at, among_others, sizes[1], further)
+            for at, among_others in places
+            if at.members + at.nonmembers + among_others
+        ]
         among = len(here) + (0 if other is None else other.among)
-        here += [] if other is None else [other]
-        if not any(at.members for at in here):
+        here += [] if other is None else [(other, sizes[1])]
+        if not any(at.members for at, _ in here):
             return None
-        at = min(here, key=lambda at: (at.chance(*sizes), -at.members))
+        at, others = min(here, key=lambda one: (one[0].chance(sizes[0], one[1]), -one[0].members))  # fmt: skip
         return without_small_counts(
             FoundInFile(
                 place=at.place,
@@ -121,9 +132,11 @@ def contents_of_table(
                 members=at.members,
                 nonmembers=at.nonmembers,
                 among=among,
+                rows=at.rows,
+                coincidence=at.coincidence,
             ),
             members=sizes[0],
-            nonmembers=sizes[1],
+            nonmembers=others,
             smallest=smallest_group,
         )
 
@@ -135,7 +148,7 @@ def contents_of_table(
         rows=least_explained(whole, beside_rows),
         values=least_explained(columns, beside_values),
         trees=None,
-        rare_values=int(by_column.any(axis=0).sum()),
+        rare_values=int(by_column[: len(tags)].any(axis=0).sum()),
         smallest_group=smallest_group,
         long_axes=(),
         parameters=int(synthetic.codes.size),
@@ -146,6 +159,21 @@ def contents_of_table(
             tables, tags, units, counts, smallest=smallest_group, seed=seed
         ),
     )
+
+
+def _with_others(
+    at: FoundAt, found: int, nonmembers: int, further: int
+) -> tuple[FoundAt, int]:
+    """Add the auxiliary people to the non-members if they coincide as often: more people tell a few copies from coincidences.
+
+    The comparison looks only at how those found divide between the two, which says nothing of the members, so that the test of these stays exact.
+    """
+    theirs = np.array(
+        [[at.nonmembers, nonmembers - at.nonmembers], [found, further - found]]
+    )
+    if not further or fisher_exact(theirs).pvalue < DIFFERENT:
+        return at, nonmembers
+    return replace(at, nonmembers=at.nonmembers + found), nonmembers + further
 
 
 def lone_row(counts: FileCounts) -> LoneRow | None:
@@ -229,20 +257,18 @@ def _hashes(codes: NDArray[np.int32]) -> NDArray[np.uint64]:
 
 
 def rare_in_columns(tables: Tables, *, smallest_group: int) -> NDArray[np.bool_]:
-    """Return whether each record has, in each column, a value of few people that stands in the synthetic table; shape (n, d).
+    """Return whether each record, and then each auxiliary one, has in each column a value of few people that stands in the synthetic table.
 
-    How many people have a value is counted among all records and the auxiliary table, whoever is a member.
+    How many people have a value is counted among all of them, whoever is a member.
     """
-    records, auxiliary, synthetic = (
-        t.codes for t in (tables.records, tables.auxiliary, tables.synthetic)
-    )
-    found = np.zeros(records.shape, dtype=bool)
-    for j in range(records.shape[1]):
-        everybody = np.concatenate([records[:, j], auxiliary[:, j]])
-        counts = np.bincount(everybody)
+    everybody = np.concatenate([tables.records.codes, tables.auxiliary.codes])
+    synthetic = tables.synthetic.codes
+    found = np.zeros(everybody.shape, dtype=bool)
+    for j in range(everybody.shape[1]):
+        counts = np.bincount(everybody[:, j])
         present = np.zeros(len(counts), dtype=bool)
         emitted = synthetic[:, j]
         present[emitted[emitted >= 0]] = True
         is_rare = counts < smallest_group
-        found[:, j] = (is_rare & present)[records[:, j]]
+        found[:, j] = (is_rare & present)[everybody[:, j]]
     return found

@@ -18,10 +18,10 @@ __all__ = [
     "without_small_counts",
 ]
 
-# One audit in a thousand says of a file that holds nobody that somebody stands in it: far below the error that a verdict may have, and large enough for a
-# few dozen copied rows among coincidences. Half of that is for whole records, half for values, texts, tokens and positions; each half is shared
+# One audit in two hundred says of a file that holds nobody that somebody stands in it: a tenth of the error that a verdict may have, and large enough for
+# a few dozen copied rows among coincidences. Half of that is for whole records, half for values, texts, tokens and positions; each half is shared
 # by the places of its family at which anybody is found.
-READABLE_LEVEL = 1 - 1e-3 / 2
+READABLE_LEVEL = 1 - 5e-3 / 2
 # As many audits of honest products say that held-out people were seen.
 SEEN_ERROR = 1e-4
 
