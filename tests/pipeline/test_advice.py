@@ -195,6 +195,14 @@ def test_a_model_that_stores_its_records_is_replaced_not_cleaned():
     recipe = command[command.index("--trainer") + 1]
     assert parse_trainer(recipe).recipe != neighbours
     assert command.count("--trainer") == 1
+    # What lies beside the model is no reason for another one.
+    for place in ("training_data.csv.table", "product.skops:(comment).table", "x.npy"):
+        beside = replace(file, rows=replace(rows, place=place))
+        first, *_ = remedies(asked, replace(evidence, file=beside))
+        assert (
+            first
+            == f"Take out of the product what is no part of the model: {place}. Then audit what is left."
+        )
     # Coincidences are no records that are stored, and without any the other steps stand alone.
     chance = replace(file, rows=replace(rows, members=30, nonmembers=30))
     assert list(remedies(asked, replace(evidence, file=chance))) == others

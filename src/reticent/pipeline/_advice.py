@@ -160,6 +160,10 @@ def _file_steps(plan: AuditPlan, evidence: Evidence) -> list[str]:
     return steps
 
 
+# The file of a model and an attribute in it; anything else lies beside it, or between the parts of its archive.
+_PART_OF_MODEL = re.compile(r"[^/:]*:\w|\w*$")
+
+
 def _another_model(plan: AuditPlan, evidence: Evidence) -> list[str]:
     """Return the advice to choose another kind of model, if this one keeps the records of members."""
     file, other = evidence.file, KEEPS_NO_RECORDS.get(plan.kind.name)
@@ -173,6 +177,10 @@ def _another_model(plan: AuditPlan, evidence: Evidence) -> list[str]:
     )
     if whole.low == 0:
         return []
+    if not _PART_OF_MODEL.match(file.rows.place):
+        return [
+            f"Take out of the product what is no part of the model: {file.rows.place}. Then audit what is left."
+        ]
     how = _again(plan, "trainer", other)
     return [
         "Possible, not tried: a kind of model that stores no records. This one answers from those of its members, which therefore cannot be "
