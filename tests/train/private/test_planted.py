@@ -211,7 +211,7 @@ def own_checks(recipe, seed):
     else:
         trace, truth = watch_networks(view, PAIR, recipe, seeds)
     sampling = Sampling(rate=trace.rate, taken=truth.taken[truth.first])
-    return check_training(truth.seen, sampling=sampling, taken=truth.taken, error=ALARM)
+    return check_training(truth.seen, sampling=sampling, error=ALARM)
 
 
 @dataclass(frozen=True, kw_only=True)
