@@ -9,13 +9,13 @@ from calibrate.rows import Case
 from calibrate.settings import LEVEL, SLOWEST
 from reticent.data import Table, table_from_frame
 from reticent.pipeline import WatchPlan, run_identification
+from reticent.pipeline._claims import MOST_WATCHED
 from reticent.run import Run
 from reticent.train import PrivateNetwork, PrivateNetworkTrainer
 from reticent.train.private import Clip
 
 STOPPED = 0.001  # what the checks together get of an audit's error
 WIDER = 0.05  # the same with a level that 200 audits can tell something about
-RUNS = 50  # as many trainings as an audit watches if nothing is asked for
 
 
 def people(rng: np.random.Generator, rows: int) -> Table:
@@ -53,7 +53,9 @@ def audited(rows: int, *, seconds: float, watched: str) -> Case:
             noise="seeded",
         )
         trainer = PrivateNetworkTrainer(network=network, recipe="a private network")
-        plan = WatchPlan(trainer=trainer, runs=RUNS, seconds=seconds, level=LEVEL)
+        plan = WatchPlan(
+            trainer=trainer, runs=MOST_WATCHED, seconds=seconds, level=LEVEL
+        )
         seed = int(rng.integers(2**31))
         found = run_identification(table, plan, run=Run(seed=seed))
         checks = found.evidence.checks
