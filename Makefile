@@ -46,7 +46,7 @@ test-all: $(VENV)/dev  ## everything, and the page on error rates (docs/referenc
 	rm -rf build/calibration
 	$(BIN)/pytest $(TWICE); status=$$?; $(BIN)/python experiments/calibration/run.py --collect || exit 1; exit $$status
 
-calibration: $(VENV)/dev  ## how often statements are wrong: the page on error rates alone; 25 CPU minutes
+calibration: $(VENV)/dev  ## how often statements are wrong: the page on error rates alone; 30 CPU minutes
 	$(BIN)/python experiments/calibration/run.py --workers 2
 
 $(VENV)-lowest/installed: pyproject.toml constraints-lowest.txt

@@ -2,7 +2,7 @@
 
 python experiments/calibration/run.py [--quick] [--scale 0.1] [--parts accuracy rates] [--seed 1] [--workers 2]
 
-About 25 CPU minutes. Each part is kept in build/calibration as soon as it is measured, and at the end all go to results.json and to
+About 30 CPU minutes. Each part is kept in build/calibration as soon as it is measured, and at the end all go to results.json and to
 docs/reference/calibration.md. `--collect` writes both from the parts that `make test-all` has measured. `--quick` prints a twentieth of the repeats and
 keeps nothing; so does another seed. A page from another `--scale` says so.
 """

@@ -81,6 +81,19 @@ def test_in_a_shuffled_table_only_the_place_of_the_record_tells(shown):
     np.testing.assert_allclose(found, (gained * place).cumsum(1), atol=1e-10)
 
 
+def test_releases_of_other_sizes_are_joined_unless_their_scale_tells(shown):
+    """With one scale the odds do not depend on the size; with two, what the scale tells would be computed for another size."""
+    wide, narrow = (trace_of(part, ONE[:k], TWO[:k]) for part, k in ((shown, 5), (shown[..., :3], 3)))  # fmt: skip
+    joined = Trace.join([wide, narrow])
+    assert joined.runs == 8
+    expected = np.concatenate([log_odds(wide), log_odds(narrow)])
+    np.testing.assert_allclose(log_odds(joined), expected)
+    telling = trace_of(shown, ONE, TWO, one_deviation=0.8, two_deviation=1.0)
+    with pytest.raises(InvalidInput, match="3 to 5 numbers at a scale that depends"):
+        Trace.join([telling, narrow])
+    assert Trace.join([telling, telling]).size == 5
+
+
 def test_the_prior_shifts_the_odds(shown):
     trace = trace_of(shown, ONE, TWO)
     even, sceptical = log_odds(trace), log_odds(trace, prior=0.1)

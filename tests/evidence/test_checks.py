@@ -37,6 +37,7 @@ def noise_of(values, rng, sizes=SIZES, **changes):
         "along_record": values @ ways[1],
         "reach": np.ones((runs, steps)),
         "records": rng.binomial(ROWS, RATE, (runs, steps)),
+        "taken": rng.random((runs, steps)) < RATE,
         "rows": np.full(runs, ROWS),
     }
     return Noise(**{**given, **changes})
@@ -47,10 +48,10 @@ def drawn(rng, runs=RUNS, steps=STEPS, sizes=SIZES):
 
 
 def checked(noise, rng, error=ALARM, taken=None):
-    if taken is None:
-        taken = rng.random((noise.runs, noise.steps)) < RATE
-    sampling = Sampling(rate=RATE, taken=taken)
-    found = check_training(noise, sampling=sampling, taken=taken, error=error)
+    if taken is not None:
+        noise = replace(noise, taken=taken)
+    sampling = Sampling(rate=RATE, taken=noise.taken)
+    found = check_training([noise], sampling=sampling, error=error)
     return {check.name: check for check in found}
 
 
@@ -76,6 +77,81 @@ def test_a_correct_training_is_stopped_as_seldom_as_stated(seed):
         assert count <= most, name
     assert any_stopped <= stats.binom.ppf(1 - ALARM / 17, audits, error)
     assert careless > stats.binom.ppf(1 - ALARM, audits, shares["noise by step"])
+
+
+# Tensors of trainings that learned other columns: the first of them has fewer numbers, or more.
+LAYOUTS = ((40, 8, 15, 3), (45, 8, 15, 3), (20, 8, 15, 3))
+
+
+def chunks(rng, *, runs=RUNS):
+    """Return the noise of five chunks of trainings, of which two have the same sizes as an earlier one."""
+    return [
+        noise_of(drawn(rng, runs, sizes=sizes), rng, sizes)
+        for sizes in (LAYOUTS[0], LAYOUTS[1], LAYOUTS[0], LAYOUTS[2], LAYOUTS[1])
+    ]
+
+
+def stops(parts, error=ALARM):
+    taken = np.concatenate([part.taken for part in parts])
+    sampling = Sampling(rate=RATE, taken=taken)
+    found = check_training(Noise.join(parts), sampling=sampling, error=error)
+    return {check.name for check in failed(found)}
+
+
+def test_trainings_of_other_sizes_are_joined_by_what_they_are(seed):
+    """Every run keeps its own sizes, steps and numbers, and runs of one size stand together."""
+    rng = stream(seed, "sizes")
+    parts = chunks(rng)
+    joined = Noise.join(parts)
+    assert [part.runs for part in joined] == [2 * RUNS, 2 * RUNS, RUNS]
+    assert [tuple(part.sizes) for part in joined] == list(LAYOUTS)
+    for one, two in zip(joined, ((0, 2), (1, 4), (3,)), strict=True):
+        for name in ("squares", "kept", "taken", "along_record", "rows"):
+            expected = np.concatenate([getattr(parts[k], name) for k in two])
+            assert np.array_equal(getattr(one, name), expected), name
+    # In units of what each part has of numbers, deviations are 1 within six standard errors.
+    for part in joined:
+        count = part.runs * part.steps * part.size
+        assert abs(part.squares.sum() / count - 1) < 6 * np.sqrt(2 / count)
+
+
+def test_correct_trainings_of_other_sizes_are_stopped_as_seldom_as_stated(seed):
+    """200 audits of five chunks, a chance of one half in all: false alarm 1e-6; the twin takes the first chunk's sizes for all, and stops more."""
+    rng, audits, error = stream(seed, "other sizes"), 200, 0.5
+    stopped = careless = 0
+    for _ in range(audits):
+        parts = chunks(rng, runs=1)
+        stopped += bool(stops(parts, error))
+        mistaken = [
+            replace(part, sizes=parts[0].sizes, kept=part.kept[:, :, :46],
+                    tensor=part.tensor[:46], place=part.place[:46])
+            for part in parts
+        ]  # fmt: skip
+        careless += "even noise" in stops(mistaken, error)
+    assert stopped <= stats.binom.ppf(1 - ALARM, audits, error)
+    assert careless > stats.binom.ppf(1 - ALARM, audits, error)
+
+
+def test_noise_that_is_wrong_in_the_runs_of_one_size_is_found(seed):
+    """Flaws of one part of three by its own check, and one that each part shows too little of by itself; power above 1 - 1e-6, false alarm 1e-6."""
+    rng = stream(seed, "one size")
+    assert not stops(chunks(rng))
+    for name in ("noise", "even noise", "tails", "lags", "repeats", "tensors"):
+        parts = chunks(rng)
+        parts[3] = noise_of(planted(rng)[name][..., 20:], rng, LAYOUTS[2])
+        if name == "tensors":
+            shared = drawn(rng, sizes=LAYOUTS[2])
+            shared[:, :, 20:28] = shared[:, :, :8]
+            parts[3] = noise_of(shared, rng, LAYOUTS[2])
+        assert name in stops(parts), name
+    moved = chunks(rng)
+    moved[3] = replace(moved[3], along_sum=moved[3].along_sum + 2)
+    assert "noise along the sum" in stops(moved)
+    # Two hundredths too little in 150 runs of 150 sizes: by itself the first is stopped once in 100,000 times.
+    sizes = [(20 + k, 8, 15, 3) for k in range(150)]
+    quiet = [noise_of(0.98 * drawn(rng, 1, sizes=each), rng, each) for each in sizes]
+    assert "noise" in stops(quiet)
+    assert not stops(quiet[:1])
 
 
 def test_few_steps_and_few_numbers_are_no_reason_to_stop(seed):
@@ -184,7 +260,7 @@ def test_full_batches_and_shuffled_ones_are_not_asked_for_their_sampling(seed):
     rng = stream(seed, "full")
     noise, taken = noise_of(drawn(rng), rng), np.ones((RUNS, STEPS), dtype=bool)
     for sampling in (None, Sampling(rate=1.0, taken=taken)):
-        found = check_training(noise, sampling=sampling, taken=taken, error=ALARM)
+        found = check_training([noise], sampling=sampling, error=ALARM)
         assert "sampling" not in {check.name for check in found}
         assert sum(check.alarm for check in found) == pytest.approx(ALARM)
 
@@ -225,4 +301,5 @@ def test_facts_and_errors():
     other = noise_of(drawn(rng, sizes=(66,)), rng, (66,))
     with pytest.raises(InvalidInput, match="do not have the same tensors"):
         Noise.join([noise, other])
-    assert Noise.join([noise, noise]).runs == 2 * RUNS
+    (joined,) = Noise.join([noise, noise])
+    assert joined.runs == 2 * RUNS

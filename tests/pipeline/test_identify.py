@@ -295,6 +295,34 @@ def test_a_killed_run_goes_on_where_it_was(tables, domain, tmp_path):
     assert resumed == run_identification(tables[0], plan)
 
 
+def test_columns_are_learned_once_however_trainings_are_divided(seed):
+    """30 trainings in chunks of 10, as an audit watches them, see what they see in one chunk; before, chunks had layers of other widths."""
+    rng, rows = np.random.default_rng(seed), 300
+    falling = 0.8 ** np.arange(30)
+    town = rng.choice(30, rows, p=falling / falling.sum())
+    frame = pd.DataFrame(
+        {"town": [f"town {k}" for k in town], "dose": rng.lognormal(3, 1, rows)}
+    )
+    frame["ill"] = np.where(town + rng.normal(size=rows) > 3, "yes", "no")
+    table = table_from_frame(frame, target="ill")
+    made = trainer(None, noise=3.0, rows=rows + 1, batch=100, epochs=5, domain_noise=2.0)  # fmt: skip
+    widths = {
+        made.gradients_at_start(table, [0], seed=number).shape[1]
+        for number in range(10)
+    }
+    assert len(widths) > 1, "this noise never hides a town, so the test shows nothing"
+    whole, divided = (
+        watch((table, None), made, runs=30, seed=seed, seconds=seconds).evidence
+        for seconds in (None, 1e6)
+    )
+    assert all(check.passed for check in divided.checks)  # false alarm 0.1 %
+    assert divided.size == whole.size
+    assert [c.p_value for c in divided.checks] == pytest.approx(
+        [c.p_value for c in whole.checks], rel=1e-3, abs=1e-9
+    )
+    assert divided.epsilon.low == pytest.approx(whole.epsilon.low, rel=1e-3)
+
+
 def test_the_result_survives_json_and_makes_a_page(tables, domain):
     found = watch(tables, trainer(domain, noise=noise_for(2.0)), runs=20)
     assert read_identification(identification_json(found)) == found

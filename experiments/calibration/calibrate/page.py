@@ -12,6 +12,7 @@ TITLES = {
     "usefulness": "Usefulness",
     "epsilon": "Lower bounds on epsilon",
     "beliefs": "Predictions, beliefs and the insider",
+    "watched": "Watched trainings",
     "groups": "Groups and trainers",
     "worst": "Worst case",
     "blind": "Blind baseline",

@@ -11,6 +11,7 @@ CHEAP = (
     "usefulness",
     "epsilon",
     "beliefs",
+    "watched",
     "groups",
     "worst",
     "blind",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, bdtrc, gammainc, gammaincc
+from scipy.special import bdtr, bdtrc, chdtrc, gammainc, gammaincc
 
 from reticent._check import in_open_unit
 from reticent.evidence.noise_checks import NOISE_CHECKS, Found
@@ -17,6 +17,7 @@ __all__ = ["Check", "Sampling", "check_training", "stated_fact"]
 TOLERANCE = 1e-3
 # Further room for each record of a batch, whose sum is rounded so often.
 TOLERANCE_PER_RECORD = 4 * 2.0**-23
+LEAST_P_VALUE = 1e-300  # keeps the logarithm of a p-value of 0 finite
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,18 +80,19 @@ def stated_fact(name: str, asked: str, found: str, *, true: bool) -> Check:
 
 
 def check_training(
-    noise: Noise, *, sampling: Sampling | None, taken: NDArray[np.bool_], error: float
+    parts: Sequence[Noise], *, sampling: Sampling | None, error: float
 ) -> tuple[Check, ...]:
     """Return every check of a watched training: the record's share, its noise, and who takes part.
 
+    Noise is tested among runs whose tensors have the same sizes, and the p-values of several such parts are combined: twice the smaller
+    of Bonferroni's, which sees a departure in one part, and Fisher's, which sees one in all of them. Parts are independent.
+
     Parameters
     ----------
-    noise : Noise
-        What was seen of the noise.
+    parts : sequence of Noise
+        What was seen of the noise, as :meth:`~reticent.pool.Noise.join` returns it.
     sampling : Sampling or None
         How records are stated to take part; None if that is not by Poisson sampling.
-    taken : array of bool, (R, T)
-        Whether the record in question took part in each step of each run.
     error : float
         Chance that any check stops a training that is as stated, in (0, 1); shared equally.
 
@@ -102,24 +104,27 @@ def check_training(
     ...     names=("weights",), sizes=np.array([50]), squares=(z**2).sum(2)[..., None].astype(float), kept=z,
     ...     tensor=np.zeros(50, int), place=np.arange(50), rounding=np.full(1, 1e-7),
     ...     along_sum=z[..., 0].astype(float), along_record=z[..., 1].astype(float), reach=np.ones((1, 20)),
-    ...     records=np.full((1, 20), 8), rows=np.array([80]))
-    >>> found = check_training(made, sampling=None, taken=np.ones((1, 20), bool), error=1e-3)
+    ...     records=np.full((1, 20), 8), taken=np.ones((1, 20), bool), rows=np.array([80]))
+    >>> found = check_training([made], sampling=None, error=1e-3)
     >>> all(check.passed for check in found), len(found)
     (True, 16)
     """
     in_open_unit(error, "error")
-    tests = [(name, asked, test(noise, taken)) for name, asked, test in NOISE_CHECKS]
+    tests = [
+        (name, asked, _combined([test(noise) for noise in parts], parts))
+        for name, asked, test in NOISE_CHECKS
+    ]
     if sampling is not None and 0 < sampling.rate < 1:
         tests.append(
             (
                 "sampling",
                 f"every record takes part in a step with probability {sampling.rate:.3g}, independently of all others",
-                sampling_found(noise, sampling),
+                sampling_found(parts, sampling),
             )
         )
     each = error / len(tests)
     return (
-        _share(noise),
+        _share(parts),
         *(
             Check(
                 name=name,
@@ -133,11 +138,26 @@ def check_training(
     )
 
 
-def _share(noise: Noise) -> Check:
+def _combined(found: Sequence[Found], parts: Sequence[Noise]) -> Found:
+    """Return what a test finds in all parts; its words are those of the part with the smallest p-value."""
+    if len(found) == 1:
+        return found[0]
+    p_values = np.clip([each.p_value for each in found], LEAST_P_VALUE, 1.0)
+    at = int(p_values.argmin())
+    fisher = float(chdtrc(2 * len(found), -2 * float(np.log(p_values).sum())))
+    return Found(
+        p_value=2 * min(len(found) * float(p_values[at]), fisher),
+        words=f"{found[at].words}, in runs that release {parts[at].size:,} numbers",
+    )
+
+
+def _share(parts: Sequence[Noise]) -> Check:
     """Check that no record, and no longer one, moved a sum by more than the stated bound."""
-    run, step = np.unravel_index(int(noise.reach.argmax()), noise.reach.shape)
-    farthest = float(noise.reach[run, step])
-    room = TOLERANCE + TOLERANCE_PER_RECORD * float(noise.records.max())
+    reach = np.concatenate([noise.reach for noise in parts])
+    run, step = np.unravel_index(int(reach.argmax()), reach.shape)
+    farthest = float(reach[run, step])
+    most = max(float(noise.records.max()) for noise in parts)
+    room = TOLERANCE + TOLERANCE_PER_RECORD * most
     return stated_fact(
         "share",
         "one record moves the sum by at most the stated bound, whatever its gradient",
@@ -146,7 +166,7 @@ def _share(noise: Noise) -> Check:
     )
 
 
-def sampling_found(noise: Noise, sampling: Sampling) -> Found:
+def sampling_found(parts: Sequence[Noise], sampling: Sampling) -> Found:
     """Return how well the sizes of batches and the record's own steps agree with Poisson sampling.
 
     Sizes of batches are binomial: their squared distances from the mean are compared with a gamma distribution of the same two moments, and
@@ -154,10 +174,12 @@ def sampling_found(noise: Noise, sampling: Sampling) -> Found:
     it takes part exactly once, which is every epoch of a shuffled table.
     """
     rate = sampling.rate
-    mean = noise.rows[:, None] * rate
+    rows = np.concatenate([noise.rows for noise in parts])
+    records = np.concatenate([noise.records for noise in parts])
+    mean = rows[:, None] * rate
     variance = np.maximum(mean * (1 - rate), 1e-12)
     # Widened by half a record, because counts are whole numbers.
-    apart = np.abs(noise.records - mean)
+    apart = np.abs(records - mean)
     kurtosis = float(np.mean((1 - 6 * rate * (1 - rate)) / variance))
     n = apart.size
     shape = n / (2 + max(kurtosis, -1.0))
@@ -172,9 +194,9 @@ def sampling_found(noise: Noise, sampling: Sampling) -> Found:
     once = int((epochs.sum(1) == 1).sum())
     chance = epoch * rate * (1 - rate) ** (epoch - 1)
     always = _at_least(once, len(epochs), chance)
-    spread = float(noise.records.std())
+    spread = float(records.std())
     words = (
-        f"batches of {noise.records.mean():.3g} +/- {spread:.2g} records (stated: {mean.mean():.3g} +/- {variance.mean() ** 0.5:.2g}); "
+        f"batches of {records.mean():.3g} +/- {spread:.2g} records (stated: {mean.mean():.3g} +/- {variance.mean() ** 0.5:.2g}); "
         f"the record took part in {times} of {steps} steps, and exactly once in {once} of {len(epochs)} epochs"
     )
     return Found(p_value=3 * min(sizes, often, always), words=words)

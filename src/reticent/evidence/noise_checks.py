@@ -36,7 +36,7 @@ AS_EQUAL = 8.0
 MOST_EQUAL = 0.1
 NO_NOISE = 1e-30  # keeps the logarithm of a missing noise finite
 
-Test = Callable[[Noise, NDArray[np.bool_]], "Found"]
+Test = Callable[[Noise], "Found"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class Found:
     words: str
 
 
-def scale(noise: Noise, taken: NDArray[np.bool_]) -> Found:
+def scale(noise: Noise) -> Found:
     """Test that the noise as a whole is not smaller than stated."""
     total, count = float(noise.squares.sum()), noise.runs * noise.steps * noise.size
     return Found(
@@ -56,7 +56,7 @@ def scale(noise: Noise, taken: NDArray[np.bool_]) -> Found:
     )
 
 
-def scale_by_tensor(noise: Noise, taken: NDArray[np.bool_]) -> Found:
+def scale_by_tensor(noise: Noise) -> Found:
     """Test that the noise on no tensor is smaller than stated."""
     totals = noise.squares.sum((0, 1))
     counts = noise.runs * noise.steps * noise.sizes
@@ -68,7 +68,7 @@ def scale_by_tensor(noise: Noise, taken: NDArray[np.bool_]) -> Found:
     )
 
 
-def scale_by_step(noise: Noise, taken: NDArray[np.bool_]) -> Found:
+def scale_by_step(noise: Noise) -> Found:
     """Test that the noise of no step is smaller than stated."""
     totals = noise.squares.sum(2)
     at, p_value = _least(chdtr(noise.size, totals))
@@ -80,7 +80,7 @@ def scale_by_step(noise: Noise, taken: NDArray[np.bool_]) -> Found:
     )
 
 
-def scale_by_cell(noise: Noise, taken: NDArray[np.bool_]) -> Found:
+def scale_by_cell(noise: Noise) -> Found:
     """Test that the noise on no tensor is smaller than stated in a single step."""
     at, p_value = _least(chdtr(noise.sizes, noise.squares))
     run, step, tensor = np.unravel_index(at, noise.squares.shape)
@@ -91,7 +91,7 @@ def scale_by_cell(noise: Noise, taken: NDArray[np.bool_]) -> Found:
     )
 
 
-def scale_by_number(noise: Noise, taken: NDArray[np.bool_]) -> Found:
+def scale_by_number(noise: Noise) -> Found:
     """Test that the noise on no single number is smaller than stated."""
     totals = np.square(noise.kept, dtype=np.float64).sum((0, 1))
     count = noise.kept.shape[0] * noise.kept.shape[1]
@@ -103,7 +103,7 @@ def scale_by_number(noise: Noise, taken: NDArray[np.bool_]) -> Found:
     )
 
 
-def evenness(noise: Noise, taken: NDArray[np.bool_]) -> Found:
+def evenness(noise: Noise) -> Found:
     """Test that the noise has the same scale in all steps, whatever that scale is.
 
     The cube root of a mean of squares is nearly normal (Wilson and Hilferty), so that the squares of its deviations add up to a chi-square.
@@ -129,7 +129,7 @@ def evenness(noise: Noise, taken: NDArray[np.bool_]) -> Found:
     )
 
 
-def law(noise: Noise, taken: NDArray[np.bool_]) -> Found:
+def law(noise: Noise) -> Found:
     """Test that the noise is normal, by Kolmogorov and Smirnov; its scale is fitted, which makes the test conservative."""
     values = _standardised(noise)
     test = kstest(values, "norm")
@@ -139,7 +139,7 @@ def law(noise: Noise, taken: NDArray[np.bool_]) -> Found:
     )
 
 
-def tails(noise: Noise, taken: NDArray[np.bool_]) -> Found:
+def tails(noise: Noise) -> Found:
     """Test that as many values lie beyond 2, 3, 4 and 5 deviations as normal noise has there, and that the largest is not too small."""
     values = np.abs(_standardised(noise))
     n, largest = len(values), float(values.max())
@@ -158,7 +158,7 @@ def tails(noise: Noise, taken: NDArray[np.bool_]) -> Found:
     return Found(p_value=smallest, words=words)
 
 
-def equal_values(noise: Noise, taken: NDArray[np.bool_]) -> Found:
+def equal_values(noise: Noise) -> Found:
     """Test that values do not occur again in a run, on whichever number, in whichever step and with whichever sign.
 
     Of n values with the density f, about n² h times the integral of f² pairs are closer than h. Noise that is rounded to a coarse grid has equal values, too.
@@ -181,7 +181,7 @@ def equal_values(noise: Noise, taken: NDArray[np.bool_]) -> Found:
     )
 
 
-def repeats(noise: Noise, taken: NDArray[np.bool_]) -> Found:
+def repeats(noise: Noise) -> Found:
     """Test that no two steps, of one run or of two, have noise of nearly the same direction."""
     cosines, steps = _cosines(noise)
     count, k = len(cosines), noise.kept.shape[2]
@@ -202,7 +202,7 @@ def repeats(noise: Noise, taken: NDArray[np.bool_]) -> Found:
     )
 
 
-def lags(noise: Noise, taken: NDArray[np.bool_]) -> Found:
+def lags(noise: Noise) -> Found:
     r"""Test that steps so and so far apart are not correlated in the mean.
 
     Given all earlier steps, :math:`\sqrt K` times a cosine is sub-Gaussian with variance 1, so the sum over a lag has the tail of a normal variable, by Chernoff's bound.
@@ -225,7 +225,7 @@ def lags(noise: Noise, taken: NDArray[np.bool_]) -> Found:
     return Found(p_value=smallest, words=words)
 
 
-def sphericity(noise: Noise, taken: NDArray[np.bool_]) -> Found:
+def sphericity(noise: Noise) -> Found:
     """Test that the noise prefers no direction: numbers are neither correlated nor unequal, steps share nothing."""
     cosines, _ = _cosines(noise)
     count, k = len(cosines), noise.kept.shape[2]
@@ -244,7 +244,7 @@ def sphericity(noise: Noise, taken: NDArray[np.bool_]) -> Found:
     )
 
 
-def tensors(noise: Noise, taken: NDArray[np.bool_]) -> Found:
+def tensors(noise: Noise) -> Found:
     """Test that no two tensors have noise that is correlated place by place."""
     count = len(noise.sizes)
     kept = noise.kept.reshape(-1, noise.kept.shape[2]).astype(np.float64)
@@ -268,18 +268,20 @@ def tensors(noise: Noise, taken: NDArray[np.bool_]) -> Found:
     return Found(p_value=smallest, words=words)
 
 
-def along_sum(noise: Noise, taken: NDArray[np.bool_]) -> Found:
+def along_sum(noise: Noise) -> Found:
     """Test that the noise does not depend on the sum that it hides: along it, it is normal like everywhere else."""
     seen = np.isfinite(noise.along_sum)
     return _along(noise.along_sum[seen] / _deviation(noise), "the sum")
 
 
-def along_record(noise: Noise, taken: NDArray[np.bool_]) -> Found:
+def along_record(noise: Noise) -> Found:
     """Test that nothing of the record is released beside its share, and that the noise along the share is not smaller."""
     seen = np.isfinite(noise.along_record)
     values = noise.along_record / _deviation(noise)
     everywhere = _along(values[seen], "the record's share")
-    with_it = _along(values[seen & taken], "the record's share where it took part")
+    with_it = _along(
+        values[seen & noise.taken], "the record's share where it took part"
+    )
     worse = min(everywhere, with_it, key=lambda found: found.p_value)
     return Found(p_value=2 * worse.p_value, words=worse.words)
 

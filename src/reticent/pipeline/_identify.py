@@ -140,11 +140,14 @@ def run_identification(
     rows = len(table) - (other is not None)
     # A failure probability well below one person in the table.
     delta = plan.delta if plan.delta is not None else 1 / (10 * rows)
-    depends = plan.trainer.content() + content_of(
-        table.fingerprint, own, other, run.seed, plan.local, plan.shuffled
-    )
     # One seed per run and not per chunk: more runs continue the same sequence.
     seeds = [run.seed_for(f"watch/{number}") for number in range(plan.runs)]
+    # One domain for all chunks: the steps' guarantee holds for any fixed one (decision 0054).
+    columns_seed = seeds[0]
+    depends = plan.trainer.content() + content_of(
+        *(table.fingerprint, own, other, run.seed, plan.local, plan.shuffled),
+        columns_seed,
+    )
     watched: list[Watched] = []
     size = RUNS_PER_CHUNK if plan.seconds is None else RUNS_PER_CHUNK_IF_SHORT
     started, at = time.perf_counter(), 0
@@ -162,6 +165,7 @@ def run_identification(
                 own=own,
                 other=other,
                 seeds=some,
+                columns_seed=columns_seed,
                 departure=Departure(local=plan.local, shuffled=plan.shuffled),
                 workers=run.effort.workers,
             )

@@ -60,6 +60,7 @@ TRUSTED = (
     "bound, noise, number of steps and everything else that was set did not follow from these records",
     "the weights follow from the released sums, and nothing else is released: no other run, no loss, no earlier state",
     "other records are treated like the one that was followed",
+    "what was known of the columns before the first step was declared, or learned as stated: only the steps were watched",
 )
 
 
@@ -176,7 +177,7 @@ def watched_evidence(
 
 def training_checks(trace: Trace, truth: Truth, *, level: float) -> tuple[Check, ...]:
     """Put what is stated of a training to the test, if its noise was kept, with the checks' part of the error at a level."""
-    if truth.seen is None:
+    if not truth.seen:
         return ()
     sampling = None
     # In a shuffled table records take part by turns, which is stated and accounted for.
@@ -186,7 +187,6 @@ def training_checks(trace: Trace, truth: Truth, *, level: float) -> tuple[Check,
     return check_training(
         truth.seen,
         sampling=sampling,
-        taken=truth.taken,
         error=ERROR_OF_CHECKS * (1 - level),
     )
 

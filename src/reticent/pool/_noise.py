@@ -37,6 +37,8 @@ class Noise:
         How far one record moves the sum, over the stated bound.
     records : array of int, (R, T)
         Records that took part in each step.
+    taken : array of bool, (R, T)
+        Whether the record in question took part in each step.
     rows : array of int, (R,)
         Records of the table that the run used.
     """
@@ -52,6 +54,7 @@ class Noise:
     along_record: NDArray[np.float64]
     reach: NDArray[np.float64]
     records: NDArray[np.int64]
+    taken: NDArray[np.bool_]
     rows: NDArray[np.int64]
 
     @property
@@ -70,26 +73,31 @@ class Noise:
         return int(self.sizes.sum())
 
     @classmethod
-    def join(cls, parts: "Sequence[Noise]") -> "Noise":
-        """Return the noise of several trainings of one recipe, with their runs one after another."""
+    def join(cls, parts: "Sequence[Noise]") -> "tuple[Noise, ...]":
+        """Return the noise of several trainings of one recipe: runs whose tensors have the same sizes one after another, others apart."""
         if len({part.names for part in parts}) != 1:
             raise InvalidInput(
                 "the trainings do not have the same tensors, so their noise cannot be judged together; watch runs of one recipe."
             )
-        head = parts[0]
+        alike: dict[tuple[int, ...], list[Noise]] = {}
+        for part in parts:
+            alike.setdefault(tuple(part.sizes.tolist()), []).append(part)
         each_run = (
             *("squares", "kept", "rounding", "along_sum"),
-            *("along_record", "reach", "records", "rows"),
+            *("along_record", "reach", "records", "taken", "rows"),
         )
-        return cls(
-            names=head.names,
-            sizes=head.sizes,
-            tensor=head.tensor,
-            place=head.place,
-            **{
-                name: np.concatenate([getattr(part, name) for part in parts])
-                for name in each_run
-            },
+        return tuple(
+            cls(
+                names=some[0].names,
+                sizes=some[0].sizes,
+                tensor=some[0].tensor,
+                place=some[0].place,
+                **{
+                    name: np.concatenate([getattr(part, name) for part in some])
+                    for name in each_run
+                },
+            )
+            for some in alike.values()
         )
 
 

@@ -103,12 +103,21 @@ class Trace:
 
     @classmethod
     def join(cls, traces: "list[Trace]") -> "Trace":
-        """Return several traces of the same training as one, with their runs one after another."""
+        """Return several traces of the same training as one, with their runs one after another.
+
+        If their releases have different sizes, ``size`` is the largest; it matters only where deviations differ between the tables.
+        """
         if not traces:
             raise InvalidInput(
                 "there is no trace to join; watch at least one training."
             )
         head = traces[0]
+        sizes = sorted({trace.size for trace in traces})
+        if len(sizes) > 1 and any(trace.scales.any() for trace in traces):
+            raise InvalidInput(
+                f"the trainings release {sizes[0]:,} to {sizes[-1]:,} numbers at a scale that depends on the table, so what the scale tells "
+                "differs between them; watch trainings of one size."
+            )
 
         def side(name: str) -> Side:
             sides = [getattr(trace, name) for trace in traces]
@@ -123,7 +132,7 @@ class Trace:
             first=side("first"),
             second=side("second"),
             distance=np.concatenate([trace.distance for trace in traces]),
-            size=head.size,
+            size=sizes[-1],
             rate=head.rate,
             place=None
             if head.place is None
@@ -141,13 +150,13 @@ class Truth:
         Whether the run used the first table.
     taken : array of bool, (R, T)
         Whether the record in question took part in the step.
-    seen : Noise or None
-        The noise itself, for tests of it; None if it was not kept.
+    seen : tuple of Noise
+        The noise itself, for tests of it, apart for runs with tensors of other sizes; empty if it was not kept.
     """
 
     first: NDArray[np.bool_]
     taken: NDArray[np.bool_]
-    seen: Noise | None = None
+    seen: tuple[Noise, ...] = ()
 
     def noise(self, trace: Trace) -> NDArray[np.float64]:
         """Return the noise along the direction that tells the tables apart, divided by the stated deviation.
@@ -166,9 +175,9 @@ class Truth:
     @classmethod
     def join(cls, truths: "list[Truth]") -> "Truth":
         """Return the answers to several traces as one, in the order of :meth:`Trace.join`."""
-        seen = [truth.seen for truth in truths if truth.seen is not None]
+        seen = [part for truth in truths for part in truth.seen]
         return cls(
             first=np.concatenate([truth.first for truth in truths]),
             taken=np.concatenate([truth.taken for truth in truths]),
-            seen=Noise.join(seen) if len(seen) == len(truths) else None,
+            seen=Noise.join(seen) if all(truth.seen for truth in truths) else (),
         )

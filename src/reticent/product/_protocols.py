@@ -349,12 +349,14 @@ class Watchable(Protocol):
         own: int,
         other: int | None = None,
         seeds: Sequence[int],
+        columns_seed: int,
         departure: Departure,
         workers: Workers | None = None,
     ) -> tuple[Any, Any]:
         """Train on one of two neighbouring tables per seed; return what was observed, and which table was used.
 
-        These are a :class:`reticent.pool.Trace` and a :class:`reticent.pool.Truth`, whose types are defined above this package.
+        What is known of the columns, if it is learned, follows from ``columns_seed`` alone. The result is a :class:`reticent.pool.Trace`
+        and a :class:`reticent.pool.Truth`, whose types are defined above this package.
         """
         ...
 

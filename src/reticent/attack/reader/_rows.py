@@ -14,11 +14,20 @@ from sklearn.metrics import pairwise_distances_argmin_min
 from reticent.attack._searched import Cell
 from reticent.attack.reader._columns import (
     SINGLE,
-    TENTHS,
     Columns,
     coarseness,
     contained,
     row_hashes,
+)
+from reticent.attack.reader._scales import (
+    LEAST_CONTAINED,
+    LEAST_SHAPES,
+    MOST_COLUMNS,
+    SAMPLED,
+    Match,
+    Recognised,
+    rounded_copies,
+    scaled_copies,
 )
 from reticent.product import OpenedFile
 from reticent.product.contents import NamedArray
@@ -27,17 +36,7 @@ from reticent.run import one_thread
 __all__ = ["equal_rows", "row_cells"]
 
 LEAST_ROWS = 5  # fewer are a summary; that of a single person is found by its values
-SAMPLED = 256  # rows of an array from which its columns are recognised
-LEAST_CONTAINED = 0.95  # of the sampled values that stand in a column; the rest may be damaged or of others
-# Beyond, columns are compared in their own order only, not each with each.
-MOST_COLUMNS = 64
 TRIED_FIRST = 3  # columns of an array, those with most values; if none is recognised, it holds no records
-EXTREMES = 16  # smallest and largest candidates; the extreme member is among them unless 16 tosses of a coin say no
-FIRST_TRIED = (
-    16  # values with which scales are tried; the few that fit are tried with more
-)
-# Different values of a column whose scale can be recognised from its extremes.
-LEAST_VALUES = 50
 # Shifts of the grid; an error below a sixth of a cell crosses a border in one of them at most.
 PHASES = (0.0, 1 / 3, 2 / 3)
 # Borders of categories: copies of a row in the array, for each record that looks like it. Below 1, some of the records that
@@ -52,13 +51,6 @@ LABELLED = 2_048  # numbers in a line by which the columns of its rows are recog
 LEAST_LABELLED = 0.5  # of them that stand in a column of the records, if it is rows
 FOREIGN = 8  # columns of others that may stand between those of the records
 STARTS = 3  # places that are tried for the beginning of a row
-LEAST_ALIGNED = 20  # rows from which the shape of a column's distribution is recognised
-LEAST_SHAPES = 3  # columns of a like shape; fewer are found among any numbers
-# By how much the tenths of two columns of one law may differ, in parts of the distance from the first to the last: so many over the root of the rows, and so many at most.
-LIKE_SHAPE = (3.0, 0.4)
-MOST_ALIGNED = 20_000  # records on which the scale is fitted
-ROUNDS = 8  # of fitting the scale; it stays as it is after five
-ROOM = 1.2  # for what is left of the scale's error
 MOST_BESIDE = 3  # columns that an object keeps beside its rows
 # What trees say of each node. It is no record, and a forest has thousands of such arrays; single values are looked for in them all the same.
 NODE_FIELDS = (
@@ -70,23 +62,6 @@ NODE_FIELDS = (
     "sum_hessian",
 )
 MOST_PARTS = 64  # arrays of one place that are looked at one by one
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Match:
-    """Which columns of an array hold which columns of the records."""
-
-    array_columns: tuple[int, ...]
-    record_columns: tuple[int, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Recognised:
-    """An array's matching columns in the records' scale, and within what two numbers of each are one."""
-
-    match: _Match
-    rows: NDArray[np.float64]
-    tolerance: NDArray[np.float64]
 
 
 def row_cells(
@@ -203,7 +178,7 @@ def _found(
     columns: Columns,
 ) -> _Found | None:
     """Return how often each record stands in arrays of one place; None if in none of them."""
-    parts: defaultdict[tuple[_Match, tuple[float, ...]], list[NDArray[np.float64]]] = (
+    parts: defaultdict[tuple[Match, tuple[float, ...]], list[NDArray[np.float64]]] = (
         defaultdict(list)
     )
     for array in arrays:
@@ -226,7 +201,7 @@ def _found(
             parts[best.match, tuple(best.tolerance)].append(best.rows)
     found: _Found | None = None
     for (match, tolerance), rows in parts.items():
-        together = _Recognised(
+        together = Recognised(
             match=match,
             rows=np.asfortranarray(np.concatenate(rows)),
             tolerance=np.array(tolerance),
@@ -340,7 +315,7 @@ def _with_targets(
     return np.column_stack([matrix, *columns]) if columns else matrix
 
 
-def _recognised(matrix: NDArray[np.float64], columns: Columns) -> _Recognised | None:
+def _recognised(matrix: NDArray[np.float64], columns: Columns) -> Recognised | None:
     """Return which columns hold which, in the records' scale; None if fewer than two do.
 
     Of several ways to read the array, the one by which most of its rows are records is taken.
@@ -367,14 +342,14 @@ def _recognised(matrix: NDArray[np.float64], columns: Columns) -> _Recognised | 
         return float(inside.mean()) > LEAST_CONTAINED
 
     same = tuple(j for j in range(min(a_width, width)) if holds(j, j))
-    matches = [_Match(array_columns=same, record_columns=same)]
+    matches = [Match(array_columns=same, record_columns=same)]
     if max(a_width, width) <= MOST_COLUMNS and len(same) < width:
         matches.append(_assigned(sample, columns, holds))
     best, most = None, 0.0
     for match in matches:
         if len(match.array_columns) < 2:
             continue
-        whole = _Recognised(
+        whole = Recognised(
             match=match,
             rows=matrix[:, list(match.array_columns)],
             tolerance=tolerance[list(match.record_columns)],
@@ -384,29 +359,29 @@ def _recognised(matrix: NDArray[np.float64], columns: Columns) -> _Recognised | 
             best, most = pruned, share
     return (
         best
-        or _scaled(matrix, columns)
+        or scaled_copies(matrix, columns)
         or _in_place(matrix, columns, tolerance)
-        or _aligned(matrix, sample, columns)
+        or rounded_copies(matrix, sample, columns)
     )
 
 
 def _in_place(
     matrix: NDArray[np.float64], columns: Columns, tolerance: NDArray[np.float64]
-) -> _Recognised | None:
+) -> Recognised | None:
     """Return an array with the columns of the records, in their order, if a few of its rows are records and the others are not."""
     width = matrix.shape[1]
     if width < LEAST_SHAPES or not columns.width - 1 <= width <= columns.width:
         return None
     own = tuple(range(width))
-    whole = _Recognised(
-        match=_Match(array_columns=own, record_columns=own),
+    whole = Recognised(
+        match=Match(array_columns=own, record_columns=own),
         rows=matrix,
         tolerance=tolerance[:width],
     )
     return whole if _copies_of(whole, columns).copies.any() else None
 
 
-def _pruned(recognised: _Recognised, columns: Columns) -> tuple[_Recognised, float]:
+def _pruned(recognised: Recognised, columns: Columns) -> tuple[Recognised, float]:
     """Leave out columns that were matched by coincidence: those without which many more rows are records."""
     share = _copies_of(recognised, columns, sample=True).share
     while share < LEAST_CONTAINED / 2 and 2 < len(recognised.match.array_columns) <= MOST_COLUMNS:  # fmt: skip
@@ -421,10 +396,10 @@ def _pruned(recognised: _Recognised, columns: Columns) -> tuple[_Recognised, flo
     return recognised, share
 
 
-def _without(recognised: _Recognised, k: int) -> _Recognised:
+def _without(recognised: Recognised, k: int) -> Recognised:
     match = recognised.match
-    return _Recognised(
-        match=_Match(
+    return Recognised(
+        match=Match(
             array_columns=match.array_columns[:k] + match.array_columns[k + 1 :],
             record_columns=match.record_columns[:k] + match.record_columns[k + 1 :],
         ),
@@ -435,151 +410,26 @@ def _without(recognised: _Recognised, k: int) -> _Recognised:
 
 def _assigned(
     sample: NDArray[np.float64], columns: Columns, holds: Callable[[int, int], bool]
-) -> _Match:
+) -> Match:
     """Return the assignment of columns, in any order, whose values are contained and whose means are closest."""
     distinct = [len(np.unique(sample[:, a])) for a in range(sample.shape[1])]
     telling = np.argsort(distinct, kind="stable")[::-1][:TRIED_FIRST]
     every = range(columns.width)
     if not any(holds(int(a), j) for a in telling for j in every):
-        return _Match(array_columns=(), record_columns=())
+        return Match(array_columns=(), record_columns=())
     allowed = np.array([[holds(a, j) for j in every] for a in range(sample.shape[1])])
     means = np.nan_to_num(sample).mean(axis=0)
     cost = np.abs(means[:, None] - columns.centre) / columns.spread
     rows, chosen = linear_sum_assignment(np.where(allowed, np.minimum(cost, 1e3), 1e6))
     kept = allowed[rows, chosen]
-    return _Match(
+    return Match(
         array_columns=tuple(int(a) for a in rows[kept]),
         record_columns=tuple(int(j) for j in chosen[kept]),
     )
 
 
-def _scaled(matrix: NDArray[np.float64], columns: Columns) -> _Recognised | None:
-    """Return columns in their own order that are scaled and shifted copies of records, scaled back.
-
-    The smallest and the largest value of an array belong to two of the smallest and largest candidates. Each pair of candidates
-    gives a scale and a shift; they are taken if nearly all other values of the array are then values of the column.
-    """
-    pairs: list[tuple[int, NDArray[np.float64]]] = []
-    for j in range(min(matrix.shape[1], columns.width)):
-        values, known = np.unique(matrix[:, j]), columns.values(j)
-        values = values[np.isfinite(values)]
-        if len(values) < LEAST_VALUES or len(known) < LEAST_VALUES:
-            continue
-        tolerance = columns.tolerance(max(coarseness(values), SINGLE), rows=True)[j]
-        back = _scale_of(values, known, float(tolerance))
-        if back is None and not pairs:
-            return None  # it is no scaled copy, and the other columns need not be tried
-        if back is not None:
-            pairs.append((j, matrix[:, j] * back[0] + back[1]))
-    if len(pairs) < 2:
-        return None
-    chosen = tuple(j for j, _ in pairs)
-    rows = np.column_stack([scaled for _, scaled in pairs])
-    precision = max(coarseness(rows), SINGLE)
-    return _Recognised(
-        match=_Match(array_columns=chosen, record_columns=chosen),
-        rows=rows,
-        tolerance=columns.tolerance(precision, rows=True)[list(chosen)],
-    )
-
-
-def _scale_of(
-    values: NDArray[np.float64], known: NDArray[np.float64], tolerance: float
-) -> tuple[float, float] | None:
-    """Return the slope and the shift that lead nearly all sorted values to known ones; None if none of those tried does."""
-    low, high = values[0], values[-1]
-    smallest, largest = np.meshgrid(known[:EXTREMES], known[-EXTREMES:])
-    # Records may also be mirrored, with the largest candidate as the smallest value.
-    first = np.concatenate([smallest.ravel(), largest.ravel()])
-    last = np.concatenate([largest.ravel(), smallest.ravel()])
-    slopes = (last - first) / (high - low)
-    shifts = first - slopes * low
-    for count in (FIRST_TRIED, SAMPLED):
-        sample = values[np.linspace(1, len(values) - 2, count).astype(np.int64)]
-        back = sample * slopes[:, None] + shifts[:, None]
-        inside = contained(back.ravel(), known, tolerance).reshape(back.shape)
-        kept = inside.mean(axis=1) > LEAST_CONTAINED
-        slopes, shifts = slopes[kept], shifts[kept]
-    return (float(slopes[0]), float(shifts[0])) if len(slopes) else None
-
-
-def _aligned(
-    matrix: NDArray[np.float64], sample: NDArray[np.float64], columns: Columns
-) -> _Recognised | None:
-    """Return columns that are records after a change of scale and some rounding, such as numbers of one byte, in the records' scale.
-
-    Columns are recognised by the shape of their distribution. Rows are then laid on the nearest records, and the scale is fitted to those
-    (iterated closest points, Besl & McKay 1992). Each number may differ by half a step of its column.
-    """
-    if (
-        len(sample) < LEAST_ALIGNED
-        or max(sample.shape[1], columns.width) > MOST_COLUMNS
-    ):
-        return None
-    match, slopes, shifts = _by_shape(matrix[:MOST_ALIGNED], columns)
-    if len(match.array_columns) < LEAST_SHAPES:
-        return None
-    mine, theirs = list(match.array_columns), list(match.record_columns)
-    matrix, sample = np.nan_to_num(matrix), np.nan_to_num(sample)
-    step = -(-len(columns.matrix) // MOST_ALIGNED)
-    scale = columns.deviation[theirs]
-    known = np.nan_to_num(columns.matrix[::step, theirs]) / scale
-    tree, rows = cKDTree(known), sample[:, mine]
-    for _ in range(ROUNDS):
-        laid = np.nan_to_num((rows * slopes + shifts) / scale)
-        distance, at = tree.query(laid)
-        nearest = np.asarray(at, dtype=np.int64)
-        close = np.asarray(distance) <= np.median(distance)
-        for k in range(len(mine)):
-            x, y = rows[close, k], known[nearest[close], k] * scale[k]
-            spread = ((x - x.mean()) ** 2).sum()
-            if spread > 0:
-                slopes[k] = ((x - x.mean()) * (y - y.mean())).sum() / spread
-                shifts[k] = y.mean() - slopes[k] * x.mean()
-    half_step = np.array(
-        [np.diff(np.unique(matrix[:, a])).min(initial=np.inf) / 2 for a in mine]
-    )
-    tolerance = half_step * np.abs(slopes) * ROOM
-    if not (np.isfinite(tolerance) & (tolerance > 0) & (tolerance < scale / 4)).all():
-        return None
-    return _Recognised(
-        match=match, rows=matrix[:, mine] * slopes + shifts, tolerance=-tolerance
-    )
-
-
-def _by_shape(
-    sample: NDArray[np.float64], columns: Columns
-) -> tuple[_Match, NDArray[np.float64], NDArray[np.float64]]:
-    """Return columns whose distributions have the same shape, and the slope and shift that lead one to the other."""
-    a_quantiles = np.quantile(np.nan_to_num(sample), TENTHS, axis=0)
-    r_quantiles = columns.tenths
-    a_width, r_width = (q[-1] - q[0] for q in (a_quantiles, r_quantiles))
-    a_flat, r_flat = (
-        (q - q[4]) / np.where(w > 0, w, 1)
-        for q, w in ((a_quantiles, a_width), (r_quantiles, r_width))
-    )
-    cost = np.abs(a_flat[:, :, None] - r_flat[:, None, :]).max(axis=0)
-    cost[a_width <= 0] = 1e3
-    cost[:, r_width <= 0] = 1e3
-    # A column of few values has no shape of its own.
-    few = [len(columns.values(j)) < LEAST_VALUES for j in range(columns.width)]
-    cost[:, few] = 1e3
-    # Of columns of like shape, those in their own places.
-    order = np.abs(np.arange(len(cost))[:, None] - np.arange(cost.shape[1]))
-    rows, chosen = linear_sum_assignment(cost + 0.01 * order)
-    kept = cost[rows, chosen] < min(LIKE_SHAPE[1], LIKE_SHAPE[0] / len(sample) ** 0.5)
-    rows, chosen = rows[kept], chosen[kept]
-    slopes = r_width[chosen] / a_width[rows]
-    shifts = r_quantiles[4, chosen] - slopes * a_quantiles[4, rows]
-    match = _Match(
-        array_columns=tuple(int(a) for a in rows),
-        record_columns=tuple(int(j) for j in chosen),
-    )
-    return match, slopes, shifts
-
-
 def _copies_of(
-    recognised: _Recognised, columns: Columns, *, sample: bool = False
+    recognised: Recognised, columns: Columns, *, sample: bool = False
 ) -> _Found:
     """Return how many rows equal each record, divided by the records that look like it, and what that is worth."""
     rows, chosen = recognised.rows, list(recognised.match.record_columns)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from reticent.pool import Noise, kept_places
@@ -135,8 +136,8 @@ class NoiseRecorder:
             self._kept.append(noise[self._index].float())
         self._rounding = max(self._rounding, SINGLE * max(rounding, 1.0))
 
-    def noise(self, *, rows: int) -> Noise:
-        """Return what was seen of a run on a table of so many rows."""
+    def noise(self, *, rows: int, taken: NDArray[np.bool_]) -> Noise:
+        """Return what was seen of a run on a table of so many rows, with the steps in which the record took part, (1, T)."""
         squares, along_sum, along_record, reach, records = zip(*self._rows, strict=True)
         return Noise(
             names=self.names,
@@ -150,6 +151,7 @@ class NoiseRecorder:
             along_record=np.array([along_record]),
             reach=np.array([reach]),
             records=np.array([records], dtype=np.int64),
+            taken=taken,
             rows=np.array([rows], dtype=np.int64),
         )
 
@@ -208,8 +210,8 @@ class NoiseOfMany:
         for name, values in step.items():
             self._columns.setdefault(name, []).append(values)
 
-    def noise(self, rows: Tensor) -> Noise:
-        """Return what was seen of runs on tables of so many rows, (M,)."""
+    def noise(self, rows: Tensor, taken: NDArray[np.bool_]) -> Noise:
+        """Return what was seen of runs on tables of so many rows, (M,), with the steps in which the record took part, (M, T)."""
         stacked = {n: torch.stack(v, 1).numpy() for n, v in self._columns.items()}
         return Noise(
             names=tuple(f"tensor {number + 1}" for number in range(len(self.sizes))),
@@ -218,6 +220,7 @@ class NoiseOfMany:
             place=self.place,
             # The noise is kept as it was drawn, in single precision; no draw is larger than six deviations.
             rounding=np.full(len(rows), 6 * SINGLE),
+            taken=taken,
             rows=rows.numpy(),
             **stacked,
         )

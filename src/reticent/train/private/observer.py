@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from reticent.account import PrivateTraining
 from reticent.errors import InvalidInput
-from reticent.pool import Noise, Side, Trace, Truth
+from reticent.pool import Side, Trace, Truth
 from reticent.train.private._seen import Batches, NoiseRecorder
 from reticent.train.private.replay import Accumulation, Replay, flat
 
@@ -208,11 +208,12 @@ class OpacusObserver:
             place=None if self.poisson else taken,
         )
         return trace, Truth(
-            first=np.array([self.included]), taken=taken, seen=self._noise_seen()
+            first=np.array([self.included]),
+            taken=taken,
+            seen=(
+                self._noise.noise(rows=self.rows - (not self.included), taken=taken),
+            ),
         )
-
-    def _noise_seen(self) -> Noise:
-        return self._noise.noise(rows=self.rows - (not self.included))
 
     def _watch_batch(self, module: nn.Module, given: tuple[Tensor, ...]) -> None:
         """Record where in a batch the record in question is."""

@@ -160,13 +160,14 @@ class _Private(Stackable[Models]):
         own: int,
         other: int | None = None,
         seeds: Sequence[int],
+        columns_seed: int,
         departure: Departure,
         workers: Workers | None = None,
     ) -> tuple[Trace, Truth]:
         """Train on one of two neighbouring tables per seed, and return what an observer of every step could use.
 
-        Only the steps are watched: the domain, if it is learned, is learned once for these seeds from the records of both tables,
-        and what its noise may betray is not part of the trace.
+        Only the steps are watched: the domain, if it is learned, is learned once from the records of both tables, and what its noise may
+        betray is not part of the trace.
 
         Parameters
         ----------
@@ -176,6 +177,8 @@ class _Private(Stackable[Models]):
             Row that only the first table holds, and row that only the second table holds, if there is one.
         seeds : sequence of int
             Seed of each run.
+        columns_seed : int
+            Seed of the noise by which the domain is learned: one for all runs that are judged together.
         departure : Departure
             How the training departs from DP-SGD.
         workers : Workers, optional
@@ -188,7 +191,7 @@ class _Private(Stackable[Models]):
             np.arange(len(table)), [own] if other is None else [own, other]
         )
         watched = _Watched(
-            encoded=self._encoded_for_all(table, int(seeds[0])),
+            encoded=self._encoded_for_all(table, columns_seed),
             targets=one_hot(table),
             neighbours=Neighbours(common=common, own=own, other=other),
             departure=departure,

@@ -310,7 +310,9 @@ def _watch(
     # A table that lacks the record has one row fewer, unless it holds another in its place.
     held = len(members) - (~first & (neighbours.other is None)).long()
     return trace, Truth(
-        first=first.numpy(), taken=took_part, seen=noise_seen.noise(held)
+        first=first.numpy(),
+        taken=took_part,
+        seen=(noise_seen.noise(held, took_part),),
     )
 
 
