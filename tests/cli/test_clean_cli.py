@@ -170,6 +170,21 @@ def test_an_interrupted_audit_goes_on_and_writes_the_very_files_that_it_read(
     assert sorted(second.files.content) == ["product.skops", "provenance.json"]
 
 
+def test_the_verdict_hears_what_could_not_be_cleaned(folder):
+    """The steps of an isotonic curve are scores of single people, and it answers by them."""
+    curve = "sklearn.calibration.CalibratedClassifierCV(method='isotonic')"
+    done = run(*AUDIT, "--trainer", curve, "--save-product", "curve", "--json", folder=folder)  # fmt: skip
+    content = json.loads(done.stdout)
+    (heard,) = [f for f in content["findings"] if f["name"] == "not_cleaned"]
+    assert heard["severity"] == "open"
+    assert "scores of single people of a IsotonicRegression" in heard["text"]
+    assert content["verdict"] != "RELEASE"
+    # The twin: thresholds of trees are left, too, but the reader of files measures what they tell.
+    done = run(*AUDIT, *FOREST, "--save-product", "forest", "--json", folder=folder)
+    findings = json.loads(done.stdout)["findings"]
+    assert not [f for f in findings if f["name"] == "not_cleaned"]
+
+
 def test_a_folder_with_other_files_is_no_place_to_save_a_product(folder):
     (folder / "q").mkdir(exist_ok=True)
     (folder / "q" / "training_data.csv").write_text("a,b\n1,2\n")
