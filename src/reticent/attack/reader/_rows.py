@@ -51,6 +51,7 @@ LABELLED = 2_048  # numbers in a line by which the columns of its rows are recog
 LEAST_LABELLED = 0.5  # of them that stand in a column of the records, if it is rows
 FOREIGN = 8  # columns of others that may stand between those of the records
 STARTS = 3  # places that are tried for the beginning of a row
+MOST_PRUNED = 3  # columns that are left out one after the other; more that fit by coincidence are no array of records
 MOST_BESIDE = 3  # columns that an object keeps beside its rows
 # What trees say of each node. It is no record, and a forest has thousands of such arrays; single values are looked for in them all the same.
 NODE_FIELDS = (
@@ -384,10 +385,11 @@ def _in_place(
 def _pruned(recognised: Recognised, columns: Columns) -> tuple[Recognised, float]:
     """Leave out columns that were matched by coincidence: those without which many more rows are records."""
     share = _copies_of(recognised, columns, sample=True).share
-    while share < LEAST_CONTAINED / 2 and 2 < len(recognised.match.array_columns) <= MOST_COLUMNS:  # fmt: skip
-        fewer = [
-            _without(recognised, k) for k in range(len(recognised.match.array_columns))
-        ]
+    for _ in range(MOST_PRUNED):
+        count = len(recognised.match.array_columns)
+        if share >= LEAST_CONTAINED / 2 or not 2 < count <= MOST_COLUMNS:
+            break
+        fewer = [_without(recognised, k) for k in range(count)]
         shares = [_copies_of(less, columns, sample=True).share for less in fewer]
         k = int(np.argmax(shares))
         if shares[k] <= share and shares[k] > 0:
