@@ -14,10 +14,12 @@ from browser import browse, needs_chromium
 
 from reticent.evidence import (
     BlindEvidence,
+    FileEvidence,
     InsiderEvidence,
     Outcome,
     RegimeEvidence,
     RegimeLeftOut,
+    held_out_found,
 )
 from reticent.policy import Verdict, read_policy
 from reticent.report import insider_warning, render_html, render_text, summarise
@@ -50,6 +52,23 @@ def test_a_section_with_nothing_to_say_is_left_out():
     for title in ("What is guaranteed", "Three epsilons", "What an insider can find out"):  # fmt: skip
         assert title not in page
         assert title not in text
+
+
+def test_nobody_is_said_to_be_found_only_where_nobody_is():
+    nothing = FileEvidence(
+        members=600, nonmembers=600, rows=None, values=None, trees=None, rare_values=0,
+        smallest_group=20, long_axes=(), parameters=9, size=99, unread=(),
+    )  # fmt: skip
+    seen = held_out_found("x.npy", 600, 0, factor=2.0, among=1, smallest=20)
+    said = {
+        "None was found": nothing,
+        "has an entry for each member": replace(nothing, long_axes=("oob_",)),
+        "are found in it alike": replace(nothing, held_out=seen),
+    }
+    for words, file in said.items():
+        dossier = made.unclaimed()
+        page = words_of(render_html(replace(dossier, evidence=replace(dossier.evidence, file=file))))  # fmt: skip
+        assert [other for other in said if other in page] == [words]
 
 
 def test_a_regressor_is_spoken_of_as_one():

@@ -69,9 +69,7 @@ def _words(dossier: Dossier, file: FileEvidence) -> list[str]:
             "The product never saw the non-members, so those of them that are found are coincidences, and as many of the members may be."
         )
     elif not any(_found(file)):
-        words.append(
-            "None was found. A copy that was encrypted, rotated or mixed with others would not be seen."
-        )
+        words.append(_none_found(file))
     if file.rare_values:
         words.append(
             f"{file.rare_values:,} different values stand in it that fewer than {file.smallest_group} people share."
@@ -105,6 +103,17 @@ def _found(file: FileEvidence) -> Iterator[tuple[str, FoundInFile]]:
     ):
         if at is not None:
             yield what, at
+
+
+def _none_found(file: FileEvidence) -> str:
+    """Return what it means that no place shows more of the members than of the others."""
+    if was_seen(file):
+        return "Members and non-members are found in it alike, which no comparison of the two can see."
+    if file.long_axes:
+        return (
+            "An array has an entry for each member, which tells of each by its place."
+        )
+    return "None was found. A copy that was encrypted, rotated or mixed with others would not be seen."
 
 
 def was_seen(file: FileEvidence | None) -> bool:
